@@ -1,0 +1,123 @@
+"""The command line. Everything heavy is imported inside the command that needs it, so that help answers at once."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from unveil import __version__
+from unveil.errors import UnveilError
+
+app = App(name="unveil", help="Find the classes that nobody has named yet.", version=__version__)
+data = App(name="data", help="Data sets: list them, download them, check what is there.")
+app.command(data)
+
+
+@app.command
+def run(
+    recipe: str,
+    /,
+    *,
+    seed: int | None = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
+    out: Path | None = None,
+    root: Path | None = None,
+    store: Path | None = None,
+    resume: bool = False,
+) -> None:
+    """Run all stages of a recipe: pre-training (reused where it is already stored), then discovery.
+
+    Parameters
+    ----------
+    recipe
+        A recipe that comes with unveil (cifar10-desk, digits, …) or a TOML file.
+    seed
+        Seed of the discovery stage.
+    set_
+        Change a setting, for example --set discovery.alpha=0.3; may be given several times.
+    out
+        The run directory. Default: runs/RECIPE-METHOD-seedN.
+    root
+        Where data sets lie. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
+    store
+        Where finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+    resume
+        Go on with an interrupted run.
+    """
+    from unveil import recipe as recipes
+    from unveil import runs
+    from unveil.store import default_store
+
+    overrides = [*(set_ or []), *([f"seed={seed}"] if seed is not None else [])]
+    settings = recipes.load(recipe, overrides)
+    folder = out or Path("runs") / f"{settings.name}-{settings.discovery.method}-seed{settings.seed}"
+    record = runs.run(settings, out=folder, store=store or default_store(), root=root, resume=resume)
+    _summary(record, folder)
+
+
+def _summary(record: dict, folder: Path) -> None:  # type: ignore[type-arg]
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "ACC %", "NMI", "ARI", "seconds", title=f"{record['recipe']}, unlabelled training items")
+    seconds = record["seconds"]
+    pretraining = sum(value for stage, value in seconds.items() if stage != "discovery")
+    rows = [("k-means on the pre-trained features", record["kmeans"], pretraining)]
+    if record["metrics"]:
+        rows.append((record["method"], record["metrics"], pretraining + seconds["discovery"]))
+    for name, scores, spent in rows:
+        table.add_row(
+            name, f"{100 * scores['acc']:.1f}", f"{scores['nmi']:.3f}", f"{scores['ari']:.3f}", f"{spent:.0f}"
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"run directory: {folder}", soft_wrap=True)
+
+
+@data.command(name="list")
+def list_(*, root: Path | None = None) -> None:
+    """List the data sets that unveil knows, and whether they are there."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from unveil.data import catalog
+
+    table = Table("name", "here", "what it is", "path")
+    for entry, present, path in catalog.status(root):
+        table.add_row(entry.name, "yes" if present else "no", entry.description, str(path))
+    Console().print(table)
+
+
+@data.command
+def get(name: str, /, *, root: Path | None = None) -> None:
+    """Download a data set from its public home; a broken download goes on where it stopped."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from unveil.data import catalog
+
+    columns = (TextColumn(name), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns) as bar:
+        task = bar.add_task(name, total=None)
+        catalog.get(name, root, progress=lambda done, total: bar.update(task, completed=done, total=total))
+    print(catalog.check(name, root))
+
+
+@data.command
+def check(name: str, /, *, root: Path | None = None) -> None:
+    """Read a data set completely and say what is in it."""
+    from unveil.data import catalog
+
+    print(catalog.check(name, root))
+
+
+def main() -> None:
+    """Entry point: errors for people are one line and exit code 2."""
+    try:
+        app()
+    except UnveilError as error:
+        print(f"unveil: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("unveil: stopped; run the same command with --resume to go on", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,245 @@
+"""Read arrays of vectors or images that people made themselves: `.npz`, `.npy` with a labels file, `.csv`."""
+
+import csv
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.dataset import Dataset, Images, Split, Vectors
+from unveil.data.readers import item_ids
+from unveil.errors import UnveilError
+
+SUFFIXES = (".npz", ".npy", ".csv")
+_ITEM_KEYS = ("X", "features", "images")
+_LABEL_KEYS = ("y", "labels")
+_TEST_KEYS = ("X_test", "y_test")
+_CHUNK = 1 << 24  # numbers looked at together, so that checking a memory-mapped file needs little memory
+
+
+def read_array(path: Path, name: str | None = None) -> Dataset:
+    """The data set in a `.npz`, `.npy` or `.csv` file."""
+    if not path.is_file():
+        raise UnveilError(f"there is no file {path}")
+    readers = {".npz": _read_npz, ".npy": _read_npy, ".csv": _read_csv}
+    if (reader := readers.get(path.suffix.lower())) is None:
+        raise UnveilError(f"{path} is a {path.suffix or 'nameless'} file; expected one of {', '.join(SUFFIXES)}")
+    return reader(path, name or path.stem)
+
+
+def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
+    """`array` as images or vectors, or an error that says why it is neither."""
+    given = f"{where} is a {array.dtype} array of shape {array.shape}"
+    if array.size == 0:
+        raise UnveilError(f"{given}: it is empty; expected at least one row")
+    if array.dtype == np.uint8:
+        return _checked_images(array, given)
+    if array.dtype.kind != "f":
+        raise UnveilError(
+            f"{given}; expected uint8 images (n, height, width[, channels]) or float vectors (n, features): "
+            "convert vectors with .astype('float32')"
+        )
+    if array.ndim != 2:
+        raise UnveilError(
+            f"{given}; expected vectors (n, features): reshape them, or save images as uint8 values 0..255"
+        )
+    with np.errstate(over="ignore"):  # what overflows float32 becomes inf and is named below
+        vectors: Vectors = array.astype(np.float32, copy=False)
+    step = max(1, _CHUNK // vectors.shape[1])
+    for start in range(0, len(vectors), step):
+        finite = np.isfinite(vectors[start : start + step]).all(axis=1)
+        if not finite.all():
+            row = start + int(np.argmin(finite))
+            column = int(np.argmin(np.isfinite(vectors[row])))
+            raise UnveilError(
+                f"{where}: row {row} (counted from 0) is not finite: column {column} is {array[row, column]}; "
+                "expected numbers that fit float32: remove or repair such rows"
+            )
+    return vectors
+
+
+def encode(labels: Sequence[str], where: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The sorted classes (by number if all are integers) and the class index of each label."""
+    empty = next((i for i, label in enumerate(labels) if not label), None)
+    if empty is not None:
+        raise UnveilError(f"{where}: row {empty} (counted from 0) has an empty label; every item needs one")
+    classes = sorted(set(labels))
+    if all(re.fullmatch("-?[0-9]{1,99}", label) for label in classes):
+        classes.sort(key=int)
+    return tuple(classes), _indices(labels, classes, where)
+
+
+def _indices(labels: Sequence[str], classes: Sequence[str], where: str) -> NDArray[np.int64]:
+    index = {label: i for i, label in enumerate(classes)}
+    strange = next((i for i, label in enumerate(labels) if label not in index), None)
+    if strange is not None:
+        raise UnveilError(
+            f"{where}: row {strange} (counted from 0) has label {labels[strange]!r}, which no training item has; "
+            "add such items to the training rows, or take these out"
+        )
+    return np.array([index[label] for label in labels], dtype=np.int64)
+
+
+def _checked_images(array: NDArray[Any], given: str) -> Images:
+    images = array[..., None] if array.ndim == 3 else array
+    if images.ndim != 4:
+        raise UnveilError(
+            f"{given}; expected images (n, height, width[, channels]): reshape them, or save vectors as float32"
+        )
+    if images.shape[3] not in (1, 3):
+        hint = (
+            "move the channels last: .transpose(0, 2, 3, 1)" if images.shape[1] in (1, 3) else "convert to RGB or grey"
+        )
+        raise UnveilError(f"{given}; expected 1 or 3 channels in the last dimension: {hint}")
+    return images
+
+
+def _same_length(items: Images | Vectors, labels: Sequence[str], where: str) -> None:
+    if len(items) != len(labels):
+        raise UnveilError(f"{where}: {len(items)} items but {len(labels)} labels; expected one label for each item")
+
+
+def _label_texts(labels: NDArray[Any], where: str) -> list[str]:
+    if labels.ndim != 1 or labels.dtype.kind not in "iuUS":
+        raise UnveilError(
+            f"{where} is a {labels.dtype} array of shape {labels.shape}; expected labels (n,) that are integers or text"
+        )
+    if labels.dtype.kind == "S":
+        return [text.decode("utf-8", "replace") for text in labels.tolist()]
+    return [str(label) for label in labels.tolist()]
+
+
+@contextmanager
+def _numpy_errors(path: Path) -> Iterator[None]:
+    """Bad files, and object arrays, which would have to be unpickled."""
+    try:
+        yield
+    except (OSError, ValueError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
+        raise UnveilError(
+            f"{path} cannot be read ({error}); expected plain numeric or text arrays saved by numpy, "
+            "with no Python objects in them: convert with .astype() and save again"
+        ) from error
+
+
+def _read_npz(path: Path, name: str) -> Dataset:
+    wanted = _ITEM_KEYS + _LABEL_KEYS + _TEST_KEYS  # other arrays may hold anything
+    with _numpy_errors(path):
+        if not zipfile.is_zipfile(path):  # numpy would take it for another kind of file
+            raise ValueError("it is not a zip archive")
+        with np.load(path, allow_pickle=False) as file:
+            arrays: dict[str, NDArray[Any]] = {key: file[key] for key in file.files if key in wanted}
+            keys = ", ".join(file.files) or "nothing"
+
+    def pick(names: tuple[str, ...]) -> str:
+        if (key := next((key for key in names if key in arrays), None)) is None:
+            raise UnveilError(f"{path} has no {' or '.join(names)}; it holds {keys}")
+        return key
+
+    def part(items_key: str, labels_key: str) -> tuple[Images | Vectors, list[str]]:
+        items = checked_items(arrays[items_key], f"{items_key} in {path}")
+        labels = _label_texts(arrays[labels_key], f"{labels_key} in {path}")
+        _same_length(items, labels, f"{items_key} and {labels_key} in {path}")
+        return items, labels
+
+    items, texts = part(pick(_ITEM_KEYS), pick(_LABEL_KEYS))
+    classes, labels = encode(texts, str(path))
+    test = None
+    if any(key in arrays for key in _TEST_KEYS):
+        test_items, test_texts = part(pick(("X_test",)), pick(("y_test",)))
+        if test_items.shape[1:] != items.shape[1:] or test_items.dtype != items.dtype:
+            raise UnveilError(
+                f"{path}: a test item is {test_items.dtype} {test_items.shape[1:]}, "
+                f"a training item {items.dtype} {items.shape[1:]}; expected the same"
+            )
+        test_labels = _indices(test_texts, classes, f"y_test in {path}")
+        test = Split(items=test_items, labels=test_labels, ids=item_ids("test", len(test_items)))
+    train = Split(items=items, labels=labels, ids=item_ids("train", len(items)))
+    return Dataset(name=name, classes=classes, train=train, test=test)
+
+
+def _read_npy(path: Path, name: str) -> Dataset:
+    with _numpy_errors(path):
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            read_header = (
+                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            )
+            shape, _, dtype = read_header(file)
+        empty = 0 in shape  # cannot be memory-mapped
+        array: NDArray[Any] = np.empty(shape, dtype) if empty else np.load(path, mmap_mode="r", allow_pickle=False)
+    items = checked_items(array, str(path))
+    beside = (path.with_suffix(".labels.txt"), path.with_suffix(".txt"))
+    if (file_of_labels := next((file for file in beside if file.is_file()), None)) is None:
+        raise UnveilError(f"{path} has no labels: expected {beside[0]} or {beside[1].name}, with one label per line")
+    try:
+        texts = [line.strip() for line in file_of_labels.read_text(encoding="utf-8-sig").splitlines()]
+    except UnicodeDecodeError as error:
+        raise UnveilError(f"{file_of_labels} is not UTF-8 text ({error}); save it as UTF-8") from error
+    _same_length(items, texts, f"{path} and {file_of_labels.name}")
+    classes, labels = encode(texts, str(file_of_labels))
+    split = Split(items=items, labels=labels, ids=item_ids("train", len(items)))
+    return Dataset(name=name, classes=classes, train=split)
+
+
+def _read_csv(path: Path, name: str) -> Dataset:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            vectors, texts, ids = _csv_rows(csv.reader(file), path)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UnveilError(f"{path} is not a UTF-8 table with commas ({error}); save it as CSV in UTF-8") from error
+    if not vectors:
+        raise UnveilError(f"{path} has no rows below the header; expected one for each item")
+    items = checked_items(np.stack(vectors), str(path))
+    classes, labels = encode(texts, str(path))
+    if len(set(ids)) < len(ids):
+        twice = Counter(ids).most_common(1)[0][0]
+        raise UnveilError(f"{path}: the id {twice!r} stands on more than one row; ids must differ")
+    split = Split(items=items, labels=labels, ids=tuple(ids) or item_ids("train", len(items)))
+    return Dataset(name=name, classes=classes, train=split)
+
+
+def _csv_rows(rows: Any, path: Path) -> tuple[list[NDArray[np.float64]], list[str], list[str]]:
+    header = [column.strip() for column in next(rows, [])]
+    place: Mapping[str, int] = {column.lower(): i for i, column in enumerate(header)}
+    label = place.get("label", place.get("class"))
+    if label is None:
+        raise UnveilError(f"{path} has no column `label` or `class`; its header is {', '.join(header[:10]) or 'empty'}")
+    key = place.get("id")
+    numeric = [i for i in range(len(header)) if i not in (label, key)]
+    if not numeric:
+        raise UnveilError(f"{path} has no columns of numbers beside {', '.join(header)}")
+    vectors: list[NDArray[np.float64]] = []
+    texts: list[str] = []
+    ids: list[str] = []
+    for row in rows:
+        if not row:  # an empty line
+            continue
+        if len(row) != len(header):
+            raise UnveilError(f"{path}, line {rows.line_num}: {len(row)} cells, the header has {len(header)}")
+        try:
+            vectors.append(np.array([float(row[i]) for i in numeric]))
+        except ValueError as error:
+            bad = next(i for i in numeric if not _is_number(row[i]))
+            raise UnveilError(
+                f"{path}, line {rows.line_num}: {row[bad]!r} in column {header[bad]!r} is not a number; "
+                "every column but `label`, `class` and `id` must be numeric"
+            ) from error
+        texts.append(row[label].strip())
+        if key is not None:
+            ids.append(row[key].strip())
+    return vectors, texts, ids
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

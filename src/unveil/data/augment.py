@@ -1,0 +1,71 @@
+"""Augmentation as batched tensor operations: one call for a whole batch, on whatever device it lies."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from unveil.settings import Augment
+
+
+def draw(x: Tensor, config: Augment, generator: torch.Generator) -> Tensor:
+    """One random view of each image. x: uint8 (B, h, w, C); returns the same layout, uint8 or float in 0..255."""
+    if config.shift or config.flip:
+        x = shift_flip(x, config.shift, config.padding, config.flip, generator)
+    if config.crop is not None:
+        x = resized_crop(x, config.crop, generator)
+    if config.jitter:
+        x = jitter(x, config.jitter, generator)
+    return x
+
+
+def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """(B, h, w, C) in 0..255 -> float (B, C, h, w) with channels last in memory."""
+    return ((x.float() - mean * 255) * (1 / (std * 255))).permute(0, 3, 1, 2)
+
+
+def shift_flip(x: Tensor, shift: int, padding: str, flip: bool, generator: torch.Generator) -> Tensor:
+    """Translate each image by up to `shift` pixels in both directions and mirror every second one: one gather."""
+    batch, height, width, _ = x.shape
+    dy, dx = torch.randint(-shift, shift + 1, (2, batch, 1), generator=generator, device=x.device)
+    rows = torch.arange(height, device=x.device) + dy  # (B, h): where each output row comes from
+    columns = torch.arange(width, device=x.device) + dx
+    if flip:
+        mirrored = torch.rand(batch, 1, generator=generator, device=x.device) < 0.5
+        columns = torch.where(mirrored, columns.flip(1), columns)
+    inside = None
+    if padding == "zero":
+        inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[:, None, :]
+    rows, columns = _reflect(rows, height), _reflect(columns, width)
+    picture = torch.arange(batch, device=x.device)[:, None, None]
+    moved = x[picture, rows[:, :, None], columns[:, None, :]]
+    return moved if inside is None else moved * inside[..., None]
+
+
+def resized_crop(x: Tensor, scale: tuple[float, float], generator: torch.Generator) -> Tensor:
+    """Cut a square of a random share of the area out of each image and scale it back to full size."""
+    batch = len(x)
+    draws = torch.rand(3, batch, generator=generator, device=x.device)
+    side = (scale[0] + (scale[1] - scale[0]) * draws[0]).sqrt()
+    center = (2 * draws[1:] - 1) * (1 - side)
+    theta = torch.zeros(batch, 2, 3, device=x.device)
+    theta[:, 0, 0] = theta[:, 1, 1] = side
+    theta[:, :, 2] = center.T
+    images = x.permute(0, 3, 1, 2).float()
+    grid = F.affine_grid(theta, list(images.shape), align_corners=False)
+    return F.grid_sample(images, grid, padding_mode="reflection", align_corners=False).permute(0, 2, 3, 1)
+
+
+def jitter(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
+    """Change brightness, contrast and saturation by factors from 1 − strength to 1 + strength."""
+    factors = 1 + strength * (2 * torch.rand(3, len(x), 1, 1, 1, generator=generator, device=x.device) - 1)
+    x = x.float() * factors[0]
+    mean = x.mean(dim=(1, 2, 3), keepdim=True)
+    x = (x - mean) * factors[1] + mean
+    grey = x.mean(dim=3, keepdim=True)
+    return ((x - grey) * factors[2] + grey).clamp(0, 255)
+
+
+def _reflect(position: Tensor, size: int) -> Tensor:
+    """Positions outside 0..size-1 mirrored back in, the edge itself not repeated."""
+    position = position.abs()
+    return ((size - 1) - ((size - 1) - position).abs()).clamp_min(0)

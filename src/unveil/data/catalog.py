@@ -1,0 +1,146 @@
+"""Find, fetch, check and load data sets: those of the catalog by name, people's own by path."""
+
+import difflib
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from unveil.data.arrays import SUFFIXES, read_array
+from unveil.data.dataset import Dataset, Files, Split
+from unveil.data.download import Progress, download, extract
+from unveil.data.entries import CATALOG, Entry, there
+from unveil.data.folders import UNREADABLE, read_folder, read_omniglot
+from unveil.errors import UnveilError
+
+__all__ = ["CATALOG", "Entry", "Status", "check", "data_root", "get", "load", "status"]
+
+
+class Status(NamedTuple):
+    """One line of `unveil data list`. `path` is None for a data set that comes with an installed package."""
+
+    entry: Entry
+    present: bool
+    path: Path | None
+
+
+def data_root(root: Path | None = None) -> Path:
+    """The argument, else $UNVEIL_DATA, else ~/.cache/unveil/data."""
+    return Path(root or os.environ.get("UNVEIL_DATA") or "~/.cache/unveil/data").expanduser()
+
+
+def load(name_or_path: str | Path, root: Path | None = None) -> Dataset:
+    """A data set of the catalog, `omniglot:ALPHABET`, or a folder of images or an array file of your own.
+
+    A name of the catalog comes first; `./mnist` is the folder.
+    """
+    if isinstance(name_or_path, str) and _is_name(name_or_path):
+        entry, alphabet = _entry(name_or_path)
+        path = _find(entry, data_root(root))
+        return entry.read(path) if alphabet is None else read_omniglot(path, alphabet)
+    path = Path(name_or_path).expanduser()
+    if path.is_dir():
+        return read_folder(path)
+    if not path.exists():
+        raise UnveilError(f"there is no file or folder {path}, and no data set of that name ({', '.join(CATALOG)})")
+    return read_array(path)
+
+
+def status(root: Path | None = None) -> list[Status]:
+    """Every data set of the catalog, whether it is there, and where it is or would be."""
+    base = data_root(root)
+    lines: list[Status] = []
+    for entry in CATALOG.values():
+        found = entry.find(base)
+        expected = base / entry.places[-1].path if entry.places else None
+        lines.append(Status(entry, found is not None or not entry.places, found or expected))
+    return lines
+
+
+def check(name: str | Path, root: Path | None = None) -> str:
+    """Read all of a data set, every image too, and say what is there."""
+    data = load(name, root)
+    lines = [f"{data.name}: {len(data.classes):,} classes, {_shape(data)}"]
+    for title, split in (("train", data.train), ("test", data.test)):
+        if split is not None:
+            lines.append(f"{title}: {len(split):,} items, {_per_class(split, len(data.classes))}")
+    return "\n".join(lines)
+
+
+def get(name: str, root: Path | None = None, *, progress: Progress | None = None) -> Path | None:
+    """Download a data set to where `load` finds it. Returns where it is: None if it comes with a package."""
+    entry, _ = _entry(name)
+    base = data_root(root)
+    if not entry.places or (found := entry.find(base)):
+        return found if entry.places else None
+    if not entry.remotes:
+        raise UnveilError(f"{entry.name} cannot be downloaded: {_by_hand(entry, base)}")
+    for remote in entry.remotes:
+        target = base / remote.into / remote.file
+        if remote.unpack:
+            download(remote.url, target, checksum=remote.checksum, progress=progress)
+            extract(target, base / remote.into)
+            target.unlink()
+        elif not there(target.with_suffix("")):
+            download(remote.url, target, checksum=remote.checksum, progress=progress)
+    return _find(entry, base)
+
+
+def _is_name(text: str) -> bool:
+    looks_like_a_path = any(mark in text for mark in "/\\~") or text.lower().endswith(SUFFIXES) or text in (".", "..")
+    return text in CATALOG or text.startswith("omniglot:") or not (looks_like_a_path or Path(text).exists())
+
+
+def _entry(name: str) -> tuple[Entry, str | None]:
+    base, colon, alphabet = name.partition(":")
+    if base in CATALOG and (not colon or (base == "omniglot" and alphabet)):
+        return CATALOG[base], alphabet or None
+    near = difflib.get_close_matches(base.lower(), CATALOG, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(CATALOG)}; or give the path of your own data"
+    raise UnveilError(f"there is no data set {name!r}; {hint}")
+
+
+def _by_hand(entry: Entry, root: Path) -> str:
+    return entry.by_hand.format(path=root / entry.places[-1].path)
+
+
+def _find(entry: Entry, root: Path) -> Path:
+    if not entry.places:
+        return root
+    if found := entry.find(root):
+        return found
+    missing = " and ".join(str(place.missing(root)) for place in entry.places)
+    remedy = f"run `unveil data get {entry.name}`" if entry.remotes else _by_hand(entry, root)
+    raise UnveilError(f"{entry.name} is not there: looked for {missing}; {remedy}, or say where it is: --root DIR")
+
+
+def _per_class(split: Split, classes: int) -> str:
+    counts = np.bincount(split.labels, minlength=classes)
+    low, high = int(counts.min()), int(counts.max())
+    return f"{low:,} in every class" if low == high else f"{low:,} to {high:,} in a class"
+
+
+def _shape(data: Dataset) -> str:
+    if isinstance(data.train.items, tuple):
+        test = data.test.items if data.test is not None else ()
+        sides = _image_sides((*data.train.items, *test) if isinstance(test, tuple) else data.train.items)
+        return f"image files with a short side of {min(sides)} to {max(sides)} pixels"
+    shape = data.train.items.shape[1:]
+    if data.kind == "vectors":
+        return f"vectors of {shape[0]:,} numbers"
+    return f"images of {' x '.join(map(str, shape))}"
+
+
+def _image_sides(files: Files) -> list[int]:
+    """The short side of every image, each of which is decoded to its end."""
+    sides: list[int] = []
+    for file in files:
+        try:
+            with Image.open(file) as image:
+                image.load()
+                sides.append(min(image.size))
+        except UNREADABLE as error:
+            raise UnveilError(f"{file} is not a readable image ({error}); replace or remove it") from error
+    return sides

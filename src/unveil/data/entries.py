@@ -1,0 +1,192 @@
+"""The data sets that go by a name: where each comes from, where it lies below the root, and what reads it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from unveil.data.dataset import Dataset
+from unveil.data.folders import read_folder, read_omniglot
+from unveil.data.readers import read_cifar10, read_cifar100, read_digits, read_fashion_mnist, read_mnist
+
+
+def there(path: Path) -> bool:
+    """Whether the file is there, or its `.gz`."""
+    return path.exists() or path.with_name(path.name + ".gz").exists()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """A file at its public home."""
+
+    url: str
+    checksum: str
+    """`md5:…` or `sha256:…`, as the publisher or torchvision gives it."""
+    into: str
+    """The folder below the root that it is downloaded or unpacked to."""
+    unpack: bool = False
+
+    @property
+    def file(self) -> str:
+        return self.url.rsplit("/", 1)[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a data set may lie below the root, and what must be there for it to be whole."""
+
+    path: str
+    needs: tuple[str, ...] = ()
+    """Files or folders in it; a `.gz` of the same name will do."""
+
+    def missing(self, root: Path) -> Path | None:
+        """The first thing that is not there."""
+        at = root / self.path
+        if not at.exists():
+            return at
+        return next((at / name for name in self.needs if not there(at / name)), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A data set of the catalog."""
+
+    name: str
+    description: str
+    kind: str
+    """`images` or `files`, as in `Dataset.kind`."""
+    read: Callable[[Path], Dataset]
+    places: tuple[Place, ...] = ()
+    """In order of preference; none if it comes with an installed package."""
+    remotes: tuple[Remote, ...] = ()
+    by_hand: str = ""
+    """What to do where `get` cannot help."""
+
+    def find(self, root: Path) -> Path | None:
+        """Where it lies whole."""
+        return next((root / place.path for place in self.places if place.missing(root) is None), None)
+
+
+_TORONTO = "https://www.cs.toronto.edu/~kriz"
+_OMNIGLOT = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python"
+_IDX = tuple(f"{split}-{part}-ubyte" for split in ("train", "t10k") for part in ("images-idx3", "labels-idx1"))
+_IMAGENET_FOLDERS = ("train", "val")
+
+
+def _idx_remotes(base: str, into: str, md5s: tuple[str, ...]) -> tuple[Remote, ...]:
+    return tuple(
+        Remote(url=f"{base}/{name}.gz", checksum=f"md5:{md5}", into=into) for name, md5 in zip(_IDX, md5s, strict=True)
+    )
+
+
+_ENTRIES = (
+    Entry(
+        name="digits",
+        description="1,797 handwritten digits, 8x8 grey; comes with scikit-learn",
+        kind="images",
+        read=lambda path: read_digits(),
+    ),
+    Entry(
+        name="mnist",
+        description="70,000 handwritten digits, 28x28 grey",
+        kind="images",
+        read=read_mnist,
+        places=(Place(path="MNIST/raw", needs=_IDX),),
+        remotes=_idx_remotes(
+            "https://ossci-datasets.s3.amazonaws.com/mnist",
+            "MNIST/raw",
+            (
+                "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+                "d53e105ee54ea40749a09fcbcd1e9432",
+                "9fb629c4189551a2d022fa330f9573f3",
+                "ec29112dd5afa0611ce80d1b7f02629c",
+            ),
+        ),
+    ),
+    Entry(
+        name="fashion-mnist",
+        description="70,000 pieces of clothing in 10 classes, 28x28 grey",
+        kind="images",
+        read=read_fashion_mnist,
+        places=(Place(path="FashionMNIST/raw", needs=_IDX),),
+        remotes=_idx_remotes(
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+            "FashionMNIST/raw",
+            (
+                "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+                "25c81989df183df01b3e8a0aad5dffbe",
+                "bef4ecab320f06d8554ea6380940ec79",
+                "bb300cfdad3c16e7a12a480ee83cd310",
+            ),
+        ),
+    ),
+    Entry(
+        name="cifar10",
+        description="60,000 photographs in 10 classes, 32x32 colour",
+        kind="images",
+        read=read_cifar10,
+        places=(
+            Place(
+                path="cifar-10-batches-py",
+                needs=(*(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta"),
+            ),
+        ),
+        remotes=(
+            Remote(
+                url=f"{_TORONTO}/cifar-10-python.tar.gz",
+                checksum="md5:c58f30108f718f92721af3b95e74349a",
+                into="",
+                unpack=True,
+            ),
+        ),
+    ),
+    Entry(
+        name="cifar100",
+        description="60,000 photographs in 100 classes, 32x32 colour",
+        kind="images",
+        read=read_cifar100,
+        places=(Place(path="cifar-100-python", needs=("train", "test", "meta")),),
+        remotes=(
+            Remote(
+                url=f"{_TORONTO}/cifar-100-python.tar.gz",
+                checksum="md5:eb9058c3a382ffc7106e4002c42a8d85",
+                into="",
+                unpack=True,
+            ),
+        ),
+    ),
+    Entry(
+        name="omniglot",
+        description="32,460 drawings of 1,623 characters in 50 alphabets, 32x32 grey; omniglot:Greek is one alphabet",
+        kind="images",
+        read=read_omniglot,
+        places=(
+            Place(path="omniglot32.npz"),
+            Place(path="omniglot-py", needs=("images_background", "images_evaluation")),
+        ),
+        remotes=tuple(
+            Remote(url=f"{_OMNIGLOT}/{name}.zip", checksum=f"md5:{md5}", into="omniglot-py", unpack=True)
+            for name, md5 in (
+                ("images_background", "68d2efa1b9178cc56df9314c21c6e718"),
+                ("images_evaluation", "6b91aef0f799c5bb55b94e3f2daec811"),
+            )
+        ),
+    ),
+    Entry(
+        name="imagenet",
+        description="1.28 million photographs in 1,000 classes (ILSVRC 2012)",
+        kind="files",
+        read=partial(read_folder, name="imagenet"),
+        places=(Place(path="imagenet", needs=_IMAGENET_FOLDERS),),
+        by_hand="ask at https://image-net.org/download-images and unpack it to {path}/{{train,val}}/WNID/*.JPEG",
+    ),
+    Entry(
+        name="imagenet20",
+        description="3,400 photographs in 20 ImageNet classes, 10 of them dogs",
+        kind="files",
+        read=partial(read_folder, name="imagenet20"),
+        places=(Place(path="imagenet20", needs=_IMAGENET_FOLDERS),),
+        by_hand="it has no public home: copy it to {path}/{{train,val}}/WNID/*.JPEG",
+    ),
+)
+CATALOG: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}

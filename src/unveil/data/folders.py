@@ -1,0 +1,162 @@
+"""Read folders of images: a folder for each class, with or without `train` and `val`; and Omniglot in its two forms."""
+
+import difflib
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from unveil.data.dataset import Dataset, Files, Split
+from unveil.errors import UnveilError
+
+EXTENSIONS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
+UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
+"""What Pillow raises for a file that is no image, or only half of one."""
+
+
+def image_files(folder: Path) -> Files:
+    """The images anywhere below `folder`, in an order that does not depend on the file system."""
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        visible = (Path(parent, name) for name in names if not name.startswith("."))  # macOS writes `._x.jpg`
+        found += (path for path in visible if path.suffix.lower() in EXTENSIONS)
+    return tuple(sorted(found, key=lambda path: path.relative_to(folder).parts))
+
+
+def read_folder(folder: Path, name: str | None = None) -> Dataset:
+    """`DIR/CLASS/*.jpg`, or `DIR/train/CLASS/*.jpg` with `DIR/val` or `DIR/test` beside it. A class is its folder."""
+    if not folder.is_dir():
+        raise UnveilError(f"{folder} is not a folder; expected one with a folder of images for each class")
+    name = name or folder.resolve().name
+    train, test = _split_folders(folder)
+    classes = tuple(_subfolders(train))
+    if not classes:
+        raise UnveilError(
+            f"{train} has no class folders; expected {train}/CLASS/*.jpg: make a folder for each class and move its "
+            "images there"
+        )
+    return Dataset(
+        name=name,
+        classes=classes,
+        train=_folder_split(folder, train, classes),
+        test=None if test is None else _folder_split(folder, test, classes),
+    )
+
+
+def read_omniglot(path: Path, alphabet: str | None = None) -> Dataset:
+    """All characters of the background set, then of the evaluation set, or those of one alphabet. 32x32, ink is 255.
+
+    `path` is `omniglot32.npz` or the folder that holds the original `images_background` and `images_evaluation`. Ids
+    are `ALPHABET/characterNN/DRAWER` in both.
+    """
+    characters = dict(_omniglot_folder(path, alphabet) if path.is_dir() else _omniglot_array(path, alphabet))
+    classes = tuple(characters)
+    counts = [len(images) for images in characters.values()]
+    return Dataset(
+        name=f"omniglot:{alphabet}" if alphabet else "omniglot",
+        classes=classes,
+        train=Split(
+            items=np.concatenate(list(characters.values()))[..., None],
+            labels=np.repeat(np.arange(len(classes), dtype=np.int64), counts),
+            ids=tuple(f"{name}/{i:02d}" for name, count in zip(classes, counts, strict=True) for i in range(count)),
+        ),
+    )
+
+
+def _subfolders(folder: Path) -> list[str]:
+    if not folder.is_dir():
+        return []
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _split_folders(folder: Path) -> tuple[Path, Path | None]:
+    """Where the training and the test classes are. A class may be called `train`: alone, that makes no split."""
+    top = _subfolders(folder)
+    if "train" not in top or not _subfolders(folder / "train"):
+        return folder, None
+    for name in ("test", "val"):  # ImageNet's `test` holds no class folders, so there `val` is taken
+        if _subfolders(folder / name):
+            return folder / "train", folder / name
+    return (folder / "train", None) if set(top) <= {"train", "val", "test"} else (folder, None)
+
+
+def _folder_split(root: Path, folder: Path, classes: tuple[str, ...]) -> Split:
+    if strange := sorted(set(_subfolders(folder)) - set(classes)):
+        raise UnveilError(
+            f"{folder / strange[0]} is a class that the training folder has not; "
+            "add it there too, or take it out of the test folder"
+        )
+    files: list[Path] = []
+    labels: list[int] = []
+    for name in _subfolders(folder):
+        found = image_files(folder / name)
+        if not found:
+            kinds = " ".join(sorted(EXTENSIONS))
+            raise UnveilError(f"{folder / name} holds no images ({kinds}); add some or remove the folder")
+        files += found
+        labels += [classes.index(name)] * len(found)
+    ids = tuple(file.relative_to(root).as_posix() for file in files)
+    return Split(items=tuple(files), labels=np.array(labels, dtype=np.int64), ids=ids)
+
+
+def _chosen(alphabets: Iterable[str], alphabet: str | None, path: Path) -> set[str]:
+    known = set(alphabets)
+    if alphabet is None:
+        return known
+    if alphabet not in known:
+        near = difflib.get_close_matches(alphabet, known, n=1, cutoff=0.4)
+        hint = f"did you mean omniglot:{near[0]}?" if near else f"there are {', '.join(sorted(known)) or 'none'}"
+        raise UnveilError(f"{path} has no alphabet {alphabet!r}; {hint}")
+    return {alphabet}
+
+
+def _omniglot_array(path: Path, alphabet: str | None) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+    parts: list[tuple[NDArray[np.str_], NDArray[np.uint8], NDArray[np.int64]]] = []
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            for part in ("background", "evaluation"):
+                names, images, labels = (file[f"{key}_{part}"] for key in ("characters", "images", "labels"))
+                if images.dtype != np.uint8 or images.shape[1:] != (32, 32) or len(images) != len(labels):
+                    raise ValueError(f"{images.dtype} images {images.shape}, labels {labels.shape}")
+                if set(np.unique(labels)) != set(range(len(names))):
+                    raise ValueError(f"the {part} labels are not 0..{len(names) - 1}")
+                parts.append((names, images, labels))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise UnveilError(f"{path} is not a sound omniglot32.npz ({error}); fetch it again") from error
+    chosen = _chosen((str(name).split("/")[0] for names, _, _ in parts for name in names), alphabet, path)
+    for names, images, labels in parts:
+        for index, name in enumerate(names):
+            if str(name).split("/")[0] in chosen:
+                yield str(name), images[labels == index]
+
+
+def _omniglot_folder(path: Path, alphabet: str | None) -> Iterator[tuple[str, NDArray[np.uint8]]]:
+    folders = [
+        part / name for part in (path / "images_background", path / "images_evaluation") for name in _subfolders(part)
+    ]
+    if not folders:
+        raise UnveilError(f"{path} has no images_background/ALPHABET folders; get them with `unveil data get omniglot`")
+    chosen = _chosen((folder.name for folder in folders), alphabet, path)
+    for folder in folders:
+        if folder.name not in chosen:
+            continue
+        for character in _subfolders(folder):
+            drawings = [_omniglot_drawing(file) for file in image_files(folder / character)]
+            if not drawings:
+                raise UnveilError(f"{folder / character} holds no images; get them again: `unveil data get omniglot`")
+            yield f"{folder.name}/{character}", np.stack(drawings)
+
+
+def _omniglot_drawing(file: Path) -> NDArray[np.uint8]:
+    try:
+        with Image.open(file) as image:
+            small = image.convert("L").resize((32, 32), Image.Resampling.LANCZOS)
+    except UNREADABLE as error:
+        raise UnveilError(f"{file} is not a readable image ({error})") from error
+    return 255 - np.asarray(small, dtype=np.uint8)  # the original ink is black

@@ -1,0 +1,93 @@
+"""Batches of an epoch. Their order and their views are functions of (seed, epoch, step)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil import rng
+from unveil.data.task import UNLABELLED
+from unveil.data.views import Draw, Views
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Labelled rows come first, so that both kinds are slices and no step waits for a mask."""
+
+    views: tuple[Tensor, ...]
+    y: Tensor
+    """(labelled,): known classes of the first rows."""
+    epoch: int
+    step: int
+
+    @property
+    def labelled(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loader:
+    """Deals `rows` of the views out in batches.
+
+    With `labelled_per_batch` each batch has so many labelled rows and the rest unlabelled ones; an epoch is one pass
+    over the labelled rows and the unlabelled ones are gone through as often as it takes. Otherwise both kinds are
+    shuffled together.
+    """
+
+    views: Views
+    labels: NDArray[np.int64]
+    rows: Rows
+    batch: int
+    seed: int
+    device: torch.device
+    n_views: int = 2
+    labelled_per_batch: int | None = None
+
+    def steps(self) -> int:
+        """Batches in an epoch."""
+        return len(self._order(0))
+
+    def epoch(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, from step `skip` on."""
+        order = self._order(epoch)
+        draws = [Draw(rows, self._seeds(epoch, step)) for step, rows in enumerate(order) if step >= skip]
+        for step, (draw, views) in enumerate(zip(draws, self.views.stream(draws), strict=True), start=skip):
+            y = self.labels[draw.rows]
+            known = torch.from_numpy(y[y != UNLABELLED]).to(self.device, non_blocking=True)
+            yield Batch(views=views, y=known, epoch=epoch, step=step)
+
+    def _seeds(self, epoch: int, step: int) -> tuple[int | None, ...]:
+        seeds: list[int | None] = [rng.number(self.seed, f"view{i}", epoch, step) for i in range(self.n_views)]
+        if self.views.first_view_clean:
+            seeds[0] = None
+        return tuple(seeds)
+
+    def _order(self, epoch: int) -> list[Rows]:
+        generator = rng.numpy(self.seed, "order", epoch)
+        if self.labelled_per_batch is None:
+            mixed = generator.permutation(self.rows)
+            return [self._labelled_first(mixed[i : i + self.batch]) for i in range(0, len(mixed), self.batch)]
+        labelled = self.rows[self.labels[self.rows] != UNLABELLED]
+        unlabelled = self.rows[self.labels[self.rows] == UNLABELLED]
+        each = self.labelled_per_batch
+        first = generator.permutation(labelled)
+        count = -(-len(first) // each)
+        passes = -(-count * (self.batch - each) // max(len(unlabelled), 1))
+        second = np.concatenate([generator.permutation(unlabelled) for _ in range(passes)] or [unlabelled])
+        rest = self.batch - each
+        return [
+            np.concatenate([first[i * each : (i + 1) * each], second[i * rest : (i + 1) * rest]]) for i in range(count)
+        ]
+
+    def _labelled_first(self, rows: Rows) -> Rows:
+        return rows[np.argsort(self.labels[rows] == UNLABELLED, kind="stable")]
+
+
+def clean_draws(rows: Rows, size: int) -> list[Draw]:
+    """Draws that go through `rows` once, without augmentation."""
+    return [Draw(rows[i : i + size], (None,)) for i in range(0, len(rows), size)]

@@ -1,0 +1,148 @@
+"""A task: labelled items of known classes and unlabelled items of novel ones, with the truth kept apart."""
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.data.dataset import Dataset, Items, Split
+from unveil.errors import UnveilError
+from unveil.settings import Data
+
+UNLABELLED = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """All that training may see. Labels count the known classes from 0."""
+
+    name: str
+    kind: str
+    items: Items
+    ids: tuple[str, ...]
+    labels: NDArray[np.int64]
+    """(n,): the known class of a row, or -1 where it is unlabelled."""
+    known: tuple[str, ...]
+    n_novel: int
+    test_items: Items | None
+    test_ids: tuple[str, ...]
+
+    @property
+    def labelled(self) -> NDArray[np.int64]:
+        """Rows with a label."""
+        return np.flatnonzero(self.labels != UNLABELLED)
+
+    @property
+    def unlabelled(self) -> NDArray[np.int64]:
+        """Rows to be discovered."""
+        return np.flatnonzero(self.labels == UNLABELLED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truth:
+    """What only evaluation may see."""
+
+    novel: tuple[str, ...]
+    unlabelled: NDArray[np.int64]
+    """(n_u,): index into `novel` of each unlabelled training row, in the order of `Task.unlabelled`."""
+    test: NDArray[np.int64]
+    """(n_test,): known classes from 0, then the novel ones."""
+
+
+def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
+    """Split a data set by class. Known and novel classes are always disjoint."""
+    known = _names(settings.known, dataset.classes, "known")
+    rest = tuple(name for name in dataset.classes if name not in set(known))
+    novel = rest if settings.novel is None else _names(settings.novel, rest, "novel", everything=dataset.classes)
+    if shared := sorted(set(known) & set(novel)):
+        raise UnveilError(
+            f"{len(shared)} class(es) are both known and novel ({', '.join(shared[:3])}): "
+            "a class is one or the other; take them out of data.known or data.novel"
+        )
+    if not known or not novel:
+        raise UnveilError(
+            f"{len(known)} known and {len(novel)} novel classes of {len(dataset.classes)} in {dataset.name}: "
+            "each side needs at least one; set data.known to fewer classes than there are"
+        )
+    position = {name: index for index, name in enumerate((*known, *novel))}
+    renumber = np.array([position.get(name, -1) for name in dataset.classes])
+    rows, labels = _select(dataset.train, renumber, settings.per_class)
+    counts = np.bincount(labels, minlength=len(position))
+    if empty := [name for name, count in zip(position, counts, strict=True) if count == 0]:
+        raise UnveilError(
+            f"no training items of class {', '.join(map(repr, empty[:3]))} in {dataset.name}: add items or leave the class out"
+        )
+    hidden = labels >= len(known)
+    test_rows, test_labels = (
+        _select(dataset.test, renumber, None) if dataset.test else (np.empty(0, int), np.empty(0, int))
+    )
+    task = Task(
+        name=dataset.name,
+        kind=dataset.kind,
+        items=_take(dataset.train.items, rows),
+        ids=tuple(dataset.train.ids[row] for row in rows),
+        labels=np.where(hidden, UNLABELLED, labels),
+        known=known,
+        n_novel=len(novel),
+        test_items=_take(dataset.test.items, test_rows) if dataset.test else None,
+        test_ids=tuple(dataset.test.ids[row] for row in test_rows) if dataset.test else (),
+    )
+    return task, Truth(novel=novel, unlabelled=labels[hidden] - len(known), test=test_labels)
+
+
+def _select(
+    split: Split, renumber: NDArray[np.int64], per_class: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the task's classes, in file order, and their new labels."""
+    labels = renumber[split.labels]
+    rows = np.flatnonzero(labels >= 0)
+    if per_class is not None:
+        rank = np.zeros(len(labels), dtype=np.int64)
+        for label in np.unique(labels[rows]):
+            members = np.flatnonzero(labels == label)
+            rank[members] = np.arange(len(members))
+        rows = rows[rank[rows] < per_class]
+    return rows, labels[rows]
+
+
+def _take(items: Items, rows: NDArray[np.int64]) -> Items:
+    return tuple(items[row] for row in rows) if isinstance(items, tuple) else items[rows]
+
+
+def _names(
+    choice: int | tuple[str, ...] | str, offered: tuple[str, ...], key: str, everything: tuple[str, ...] | None = None
+) -> tuple[str, ...]:
+    """The classes that a setting names: the first n of those offered, a list, or a file with a name a line."""
+    if isinstance(choice, str) and choice.startswith("not "):
+        others = set(_listed(choice.removeprefix("not "), key))
+        return tuple(name for name in offered if name not in others)
+    if isinstance(choice, int):
+        if not 0 <= choice <= len(offered):
+            raise UnveilError(f"data.{key} asks for {choice} classes, there are {len(offered)}: give a smaller number")
+        return offered[:choice]
+    names = tuple(choice) if isinstance(choice, tuple) else _listed(choice, key)
+    existing = set(everything or offered)
+    if missing := [name for name in names if name not in existing]:
+        raise UnveilError(
+            f"data.{key} names {missing[0]!r}, which is no class of this data set "
+            f"({', '.join((everything or offered)[:8])}, …): correct the name"
+        )
+    if len(set(names)) != len(names):
+        raise UnveilError(f"data.{key} names a class twice: list each class once")
+    return names
+
+
+def _listed(source: str, key: str) -> tuple[str, ...]:
+    if source.startswith("package:"):
+        entry = resources.files("unveil.data") / "splits" / f"{source.removeprefix('package:')}.txt"
+        if not entry.is_file():
+            raise UnveilError(f"data.{key}: no class list '{source}' comes with unveil")
+        text = entry.read_text(encoding="utf-8")
+    else:
+        path = Path(source)
+        if not path.is_file():
+            raise UnveilError(f"data.{key}: no class list at {path}: give a text file with a class name a line")
+        text = path.read_text(encoding="utf-8")
+    return tuple(line.strip() for line in text.splitlines() if line.strip())

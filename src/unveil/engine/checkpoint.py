@@ -1,0 +1,74 @@
+"""Checkpoints: one safetensors file with every tensor and number that a resumed run needs, never a pickle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from unveil.errors import UnveilError
+from unveil.files import replacing
+
+
+def save(path: Path, module: nn.Module, optimizer: Optimizer, progress: dict[str, Any]) -> None:
+    """Store the module's state (queues and positions too), the optimizer's and `progress` (JSON)."""
+    tensors = {f"module.{name}": value.contiguous() for name, value in module.state_dict().items()}
+    for index, state in optimizer.state_dict()["state"].items():
+        for name, value in state.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer.{index}.{name}"] = value.contiguous()
+    with replacing(path) as temporary:
+        save_file(_unshared(tensors), temporary, metadata={"progress": json.dumps(progress)})
+
+
+def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, Any] | None:
+    """Bring module and optimizer to the stored state; returns `progress`, or None where nothing is stored."""
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            progress: dict[str, Any] = json.loads(file.metadata()["progress"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        module.load_state_dict({n.removeprefix("module."): t for n, t in tensors.items() if n.startswith("module.")})
+    except (SafetensorError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UnveilError(
+            f"the checkpoint {path} cannot be used ({reason}): delete it to start this stage over"
+        ) from None
+    state = optimizer.state_dict()
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer."):
+            _, index, key = name.split(".", 2)
+            state["state"].setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict(state)
+    return progress
+
+
+def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """safetensors refuses tensors that share memory; modules that are reachable by two names do."""
+    seen: set[int] = set()
+    unique: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        pointer = tensor.untyped_storage().data_ptr()
+        unique[name] = tensor.clone() if pointer in seen and tensor.numel() else tensor
+        seen.add(pointer)
+    return unique
+
+
+def save_model(path: Path, module: nn.Module) -> None:
+    """The weights alone."""
+    with replacing(path) as temporary:
+        save_file({name: value.contiguous() for name, value in module.state_dict().items()}, temporary)
+
+
+def load_model(path: Path, module: nn.Module) -> None:
+    """Weights that `save_model` wrote."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            module.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+    except (SafetensorError, RuntimeError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise UnveilError(f"{path} cannot be used as weights ({reason}): delete it to train again") from None

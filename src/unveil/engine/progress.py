@@ -1,0 +1,84 @@
+"""What people see while a stage trains: one bar on a terminal, plain lines elsewhere."""
+
+import time
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+from torch import Tensor
+
+SHOWN = ("acc", "test_acc", "known_acc", "rotation_acc", "neighbor_purity")
+LINE_SECONDS = 30.0
+
+
+class Progress(Protocol):
+    """Receives what happens in the loop."""
+
+    def start(self, *, epochs: int, steps: int, done: int) -> None: ...
+    def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None: ...
+    def epoch_done(self, metrics: dict[str, float]) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Silent:
+    """Nothing is shown."""
+
+    def start(self, *, epochs: int, steps: int, done: int) -> None: ...
+    def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None: ...
+    def epoch_done(self, metrics: dict[str, float]) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Bar:
+    """A rich bar for one stage, with a line for each evaluated epoch. Losses are read every `interval` seconds."""
+
+    def __init__(self, stage: str, console: Console, interval: float = 1.0) -> None:
+        self.stage, self.console, self.interval = stage, console, interval
+        self.bar = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[detail]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self.read = 0.0
+
+    def start(self, *, epochs: int, steps: int, done: int) -> None:
+        self.epochs, self.total, self.done = epochs, epochs * steps, done
+        self.begun, self.first = time.monotonic(), done
+        self.task = self.bar.add_task(self.stage, total=self.total, completed=done, detail="")
+        if done:
+            self.console.print(f"{self.stage}: resumed at step {done:,} of {self.total:,}")
+        self.bar.start()
+        self.read = time.monotonic()
+
+    def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None:
+        self.done += 1
+        self.bar.advance(self.task)
+        now = time.monotonic()
+        if now - self.read < (self.interval if self.console.is_terminal else LINE_SECONDS):
+            return
+        self.read = now
+        terms = " ".join(f"{name} {value.item():.3f}" for name, value in losses.items())
+        detail = f"epoch {epoch + 1}/{self.epochs} {terms} lr {rate:.3g}"
+        self.bar.update(self.task, detail=detail)
+        if not self.console.is_terminal:
+            left = (now - self.begun) / max(self.done - self.first, 1) * (self.total - self.done)
+            self.console.print(
+                f"{self.stage} step {self.done:,}/{self.total:,} {detail} eta {left / 60:.1f} min", soft_wrap=True
+            )
+
+    def epoch_done(self, metrics: dict[str, float]) -> None:
+        shown = " ".join(f"{name} {metrics[name]:.3f}" for name in SHOWN if name in metrics)
+        if shown:
+            self.console.print(
+                f"{self.stage} epoch {int(metrics['epoch']) + 1}/{self.epochs} {shown}", highlight=False, soft_wrap=True
+            )
+
+    def stop(self) -> None:
+        self.bar.stop()

@@ -1,0 +1,144 @@
+"""How a model does, and why: scores against the hidden truth, and diagnostics. The only reader of `Truth`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from torch import Tensor
+
+from unveil import rng
+from unveil.data.loader import Rows, clean_draws
+from unveil.data.task import Task, Truth
+from unveil.data.views import Views
+from unveil.methods.baseline import positive_pairs
+from unveil.methods.ncl import neighbors
+from unveil.metrics import clustering_scores
+from unveil.nn.model import Model
+from unveil.settings import Discovery
+
+CHUNK = 500
+QUERIES, STORED, TRIALS = 500, 2000, 8  # sizes of the samples that diagnostics look at
+
+
+@torch.no_grad()
+def features(model: Model, views: Views, rows: Rows) -> Tensor:
+    """Clean features (n, D) of some rows, with the model in evaluation mode."""
+    model.eval()
+    parts = [model.encode(x) for (x,) in views.stream(clean_draws(rows, CHUNK))]
+    return torch.cat(parts) if parts else torch.zeros(0, model.encoder.dim)
+
+
+def kmeans(z: Tensor, clusters: int, seed: int) -> NDArray[np.int64]:
+    """k-means on normalised features."""
+    unit = F.normalize(z.float(), dim=1).cpu().numpy()
+    labels: NDArray[np.int64] = KMeans(clusters, n_init=10, random_state=seed).fit_predict(unit)
+    return labels
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluator:
+    """Evaluates a model on the unlabelled training items and on the test split."""
+
+    task: Task
+    truth: Truth
+    views: Views
+    test_views: Views | None
+    config: Discovery
+    seed: int
+
+    def discovery(self, model: Model) -> dict[str, float]:
+        """Scores of the novel head, accuracy of the known head, diagnostics."""
+        z = features(model, self.views, self.task.unlabelled)
+        with torch.no_grad():
+            p = model.novel_head(z).softmax(dim=1)
+        clusters = p.argmax(dim=1).cpu().numpy()
+        scores = clustering_scores(self.truth.unlabelled, clusters)
+        sizes = np.bincount(clusters, minlength=p.shape[1])
+        scores |= self.test(model)
+        scores |= self.diagnostics(z)
+        scores["confidence"] = float(p.amax(dim=1).mean())
+        scores["clusters_used"] = float((sizes > 0.01 * len(clusters) / len(sizes)).sum())
+        scores["largest_cluster"] = float(sizes.max() / len(clusters))
+        return scores
+
+    @torch.no_grad()
+    def test(self, model: Model) -> dict[str, float]:
+        """Scores of the test split: novel classes by clustering, known classes by their head."""
+        if self.test_views is None or len(self.test_views) == 0:
+            return {}
+        z = features(model, self.test_views, np.arange(len(self.test_views)))
+        novel = self.truth.test >= len(self.task.known)
+        mask = torch.from_numpy(novel).to(z.device)
+        scores: dict[str, float] = {}
+        if novel.any():
+            clusters = model.novel_head(z[mask]).argmax(dim=1).cpu().numpy()
+            scores = {f"test_{k}": v for k, v in clustering_scores(self.truth.test[novel], clusters).items()}
+        if not novel.all():
+            predicted = model.known_head(z[~mask]).argmax(dim=1).cpu().numpy()
+            scores["known_acc"] = float((predicted == self.truth.test[~novel]).mean())
+        return scores
+
+    def supervised(self, model: Model) -> dict[str, float]:
+        """After the supervised stage: the known head on test items."""
+        return {k: v for k, v in self.test(model).items() if k == "known_acc"}
+
+    def kmeans(self, z: Tensor) -> dict[str, float]:
+        """Scores of k-means on the features of the unlabelled items."""
+        return clustering_scores(self.truth.unlabelled, kmeans(z, self.task.n_novel, self.seed))
+
+    def diagnostics(self, z: Tensor) -> dict[str, float]:
+        """Why a run goes well or wrong: are neighbours and pairs of one class, and do the features still differ?"""
+        y = torch.from_numpy(self.truth.unlabelled).to(z.device)
+        order = torch.from_numpy(rng.numpy(self.seed, "diagnostics").permutation(len(z))).to(z.device)
+        stored = order[-min(STORED, len(z) - 1) :]
+        queries = order[: min(QUERIES, len(z) - len(stored))]
+        cosines = F.normalize(z[queries], dim=1) @ F.normalize(z[stored], dim=1).T
+        k = min(neighbors(self.config, len(stored), self.task.n_novel), len(stored))
+        near = cosines.topk(k, dim=1).indices
+        right = positives = pairs = 0.0
+        for same, truly in self._pair_trials(z, y, order):
+            off = ~torch.eye(len(same), dtype=torch.bool, device=same.device)
+            right += float((same & truly & off).sum())
+            positives += float((same & off).sum())
+            pairs += float(off.sum())
+        return {
+            "neighbor_purity": float((y[stored][near] == y[queries][:, None]).float().mean()),
+            "pair_precision": right / positives if positives else 0.0,
+            "pair_density": positives / max(pairs, 1.0),
+            "mean_cosine": float(cosines.mean()),
+        }
+
+    def _pair_trials(self, z: Tensor, y: Tensor, order: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """The pair rule on unlabelled parts of some batches. The calibrated rule needs labels: it is left at its default."""
+        share = len(z) / len(self.task.ids)
+        size = max(2, round(self.config.batch * share))
+        if self.config.labelled_per_batch is not None:
+            size = max(2, self.config.batch - self.config.labelled_per_batch)
+        nothing = z[:0], torch.zeros(0, dtype=torch.long, device=z.device)
+        for rows in order.split(size)[:TRIALS]:
+            yield positive_pairs(z[rows], *nothing, self.config, self.task.n_novel), y[rows][:, None] == y[rows]
+
+
+def warnings(metrics: dict[str, float], n_novel: int) -> list[str]:
+    """What looks wrong, by name. None of it needs the truth."""
+    found = []
+    if metrics.get("clusters_used", n_novel) < n_novel:
+        found.append(
+            f"dead clusters: {int(metrics['clusters_used'])} of {n_novel} clusters are in use; "
+            "try discovery.novel_head=kmeans or discovery.pairs=rank"
+        )
+    if metrics.get("mean_cosine", 0.0) > 0.98:
+        found.append(
+            "collapsed features: unlabelled items have almost the same feature; "
+            "try a smaller learning rate, a larger temperature or another seed"
+        )
+    if metrics.get("pair_density", 1.0) < 1e-3:
+        found.append(
+            "no positive pairs: the pair rule finds next to none, so the novel head learns nothing; "
+            "try discovery.pairs=rank"
+        )
+    return found

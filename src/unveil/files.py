@@ -1,0 +1,63 @@
+"""Files that outlive a process: written to a temporary name, synced and renamed, so that no half file is ever seen."""
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from unveil.errors import UnveilError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield temporary
+        descriptor = os.open(temporary, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.replace(path)
+    except OSError as error:
+        raise disk_error(error, path) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write(path: Path, content: bytes | str) -> None:
+    """Write a whole file atomically."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file atomically."""
+    write(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def write_with(path: Path, save: Callable[[BinaryIO], object]) -> None:
+    """Write a file atomically through a function that takes an open binary file."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        save(file)
+
+
+def disk_error(error: OSError, path: Path) -> OSError | UnveilError:
+    """A full or read-only disk as an error for people; anything else as it is."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return UnveilError(
+            f"the disk is full: {path} could not be written; free some space and run again with --resume"
+        )
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return UnveilError(f"no permission to write {path}: choose another directory with --out")
+    return error

@@ -1,0 +1,60 @@
+"""Which device and precision to use, and a description of the machine for the record."""
+
+import os
+import platform
+from pathlib import Path
+
+import torch
+
+from unveil.errors import UnveilError
+from unveil.settings import Machine
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of a setting; `auto` prefers cuda, then mps, then cpu."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError):
+        raise UnveilError(
+            f"machine.device is '{name}', which is not to be had here: use auto, cpu, cuda or mps"
+        ) from None
+    return device
+
+
+def pick_precision(config: Machine, device: torch.device) -> torch.dtype:
+    """bfloat16 where the processor has instructions for it: elsewhere it is emulated and slow."""
+    if config.precision != "auto":
+        return torch.float32 if config.precision == "float32" else torch.bfloat16
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+    if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():
+        return torch.bfloat16
+    return torch.float32
+
+
+def describe(device: torch.device, precision: torch.dtype) -> dict[str, object]:
+    """What a result needs to say about where it was measured."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "precision": str(precision).removeprefix("torch."),
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()

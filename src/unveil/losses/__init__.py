@@ -1,0 +1,23 @@
+"""The equations of the paper as pure functions of tensors: no state, no settings, no files.
+
+Features need not arrive normalised: cosines are taken inside. Second views and queues are constants to the gradient.
+"""
+
+from unveil.losses.contrastive import neighborhood_contrastive, supervised_contrastive
+from unveil.losses.hard_negatives import hard_negatives
+from unveil.losses.pairs import calibrated_threshold, cosine_pairs, nearest_pairs, ranking_pairs
+from unveil.losses.predictions import consistency, pairwise_bce
+from unveil.losses.rampup import sigmoid_rampup
+
+__all__ = [
+    "calibrated_threshold",
+    "consistency",
+    "cosine_pairs",
+    "hard_negatives",
+    "nearest_pairs",
+    "neighborhood_contrastive",
+    "pairwise_bce",
+    "ranking_pairs",
+    "sigmoid_rampup",
+    "supervised_contrastive",
+]

@@ -1,0 +1,75 @@
+"""Contrastive losses against a queue: neighborhood (unlabelled) and supervised (labelled), Sec. 3.2-3.3.
+
+Both are of the form  log Σ exp(s/τ) − (weighted mean of the positives' s/τ)  with s the cosines to the second
+view, to the queue and, where given, to generated hard negatives.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def neighborhood_contrastive(
+    z: Tensor,
+    z_hat: Tensor,
+    queue: Tensor,
+    *,
+    k: int,
+    alpha: float = 0.2,
+    temperature: float = 0.05,
+    hard: Tensor | None = None,
+    view_among_neighbors: bool = False,
+) -> Tensor:
+    """ℓ_ncl = α ℓ(z, ẑ) + (1 − α) ℓ(z, ρ_k)  (Eq. 6-9), averaged over the batch.
+
+    z, z_hat: (B, D) two views; queue: (M, D) filled slots only; hard: (B, m) cosines that join the denominator.
+    ρ_k are the `k` most similar queue entries. With no neighbours (k = 0 or an empty queue) the second view takes
+    all the weight, which is the plain contrastive loss.
+    `view_among_neighbors` lets ẑ compete for a place in ρ_k, as the published code does: it then displaces one
+    neighbour, whose weight is lost.
+    """
+    if len(z) == 0:
+        return z.sum()
+    view, stored = _cosines(z, z_hat, queue)  # (B,), (B, M)
+    k = min(k, stored.shape[1])
+    logits = torch.cat([view[:, None], stored] + ([] if hard is None else [hard]), dim=1) / temperature
+    partition = logits.logsumexp(dim=1)  # (B,)
+    if k < 1:
+        return (partition - view / temperature).mean()
+    if not view_among_neighbors:
+        neighbors = stored.topk(k, dim=1).values.mean(dim=1)
+        return (partition - (alpha * view + (1.0 - alpha) * neighbors) / temperature).mean()
+    near = stored.topk(k, dim=1).values  # (B, k), descending
+    displaced = (view >= near[:, -1]).to(near.dtype)  # (B,): ẑ is among the k most similar
+    total = near.sum(dim=1) - displaced * near[:, -1]
+    mass = alpha + (1.0 - alpha) * (k - displaced) / k
+    return (mass * partition - (alpha * view + (1.0 - alpha) * total / k) / temperature).mean()
+
+
+def supervised_contrastive(
+    z: Tensor,
+    z_hat: Tensor,
+    y: Tensor,
+    queue: Tensor,
+    queue_y: Tensor,
+    *,
+    temperature: float = 0.05,
+) -> Tensor:
+    """ℓ_scl (Eq. 10-11): the positives are the second view and every queue entry of the same class.
+
+    z, z_hat: (B, D); y: (B,); queue: (M, D) filled slots only; queue_y: (M,).
+    """
+    if len(z) == 0:
+        return z.sum()
+    view, stored = _cosines(z, z_hat, queue)
+    partition = (torch.cat([view[:, None], stored], dim=1) / temperature).logsumexp(dim=1)
+    same = (y[:, None] == queue_y[None, :]).to(stored.dtype)  # (B, M)
+    positives = (view + (stored * same).sum(dim=1)) / (1.0 + same.sum(dim=1))
+    return (partition - positives / temperature).mean()
+
+
+def _cosines(z: Tensor, z_hat: Tensor, queue: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosines of each query with its own second view (B,) and with every queue entry (B, M)."""
+    z = F.normalize(z, dim=1)
+    view = (z * F.normalize(z_hat.detach(), dim=1)).sum(dim=1)
+    return view, z @ F.normalize(queue.detach(), dim=1).T

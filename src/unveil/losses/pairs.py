@@ -1,0 +1,57 @@
+"""Which pairs of unlabelled samples are taken to share a class. Every rule returns a symmetric bool (B, B) matrix.
+
+A sample always pairs with itself: the pair is its two views.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def cosine_pairs(z: Tensor, threshold: float | Tensor = 0.95) -> Tensor:
+    """Eq. 2: pairs whose cosine reaches the threshold λ."""
+    return _with_diagonal(_cosines(z) >= threshold)
+
+
+def ranking_pairs(z: Tensor, top: int = 5) -> Tensor:
+    """Ranking statistics: pairs whose `top` largest features are the same set of dimensions."""
+    top = min(top, z.shape[1])
+    hot = torch.zeros_like(z, dtype=torch.float32).scatter_(1, z.detach().topk(top, dim=1).indices, 1.0)
+    return _with_diagonal(hot @ hot.T >= top - 0.5)
+
+
+def nearest_pairs(z: Tensor, k: int) -> Tensor:
+    """Each sample with its `k` nearest others in the batch, made symmetric by union.
+
+    Follows the features whatever their scale, where a fixed cosine finds no pair at all among weak ones.
+    """
+    cosines = _cosines(z).fill_diagonal_(-2.0)
+    k = min(k, len(z) - 1)
+    if k < 1:
+        return _with_diagonal(torch.zeros_like(cosines, dtype=torch.bool))
+    near = torch.zeros_like(cosines, dtype=torch.bool).scatter_(1, cosines.topk(k, dim=1).indices, True)
+    return _with_diagonal(near | near.T)
+
+
+def calibrated_threshold(z: Tensor, y: Tensor, default: float = 0.95) -> Tensor:
+    """The cosine that best tells pairs of one known class from pairs of two: the maximum of F1 over labelled pairs.
+
+    z: (B, D) labelled features; y: (B,) their classes. `default` where the batch holds no pair of one class.
+    """
+    if len(z) < 2:
+        return z.new_tensor(default)
+    i, j = torch.triu_indices(len(z), len(z), offset=1, device=z.device)
+    cosines, order = _cosines(z)[i, j].sort(descending=True)
+    hits = (y[i] == y[j])[order].float().cumsum(0)  # true positives if the threshold stood at each pair
+    taken = torch.arange(1, len(hits) + 1, device=z.device)
+    f1 = 2.0 * hits / (taken + hits[-1])
+    return torch.where(hits[-1] > 0, cosines[f1.argmax()], cosines.new_tensor(default))
+
+
+def _cosines(z: Tensor) -> Tensor:
+    z = F.normalize(z.detach().float(), dim=1)
+    return z @ z.T
+
+
+def _with_diagonal(same: Tensor) -> Tensor:
+    return same.fill_diagonal_(True)

@@ -1,0 +1,24 @@
+"""Losses on the probabilities of a head: pairwise binary cross-entropy and consistency (Sec. 3.1)."""
+
+from torch import Tensor
+
+EPS = 1e-7  # keeps log() finite where two predictions are disjoint
+
+
+def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
+    """ℓ_bce (Eq. 3), averaged over all ordered pairs of a row of `p` and a row of `q`.
+
+    p, q: (B, C) probabilities of the two views; same: (B, B), true where a pair is taken to share its class.
+    """
+    agreement = p @ q.T  # (B, B): the probability that both views fall into one cluster
+    if agreement.numel() == 0:
+        return agreement.sum()
+    likelihood = agreement.where(same.bool(), 1.0 - agreement)
+    return -(likelihood + EPS).log().mean()
+
+
+def consistency(p: Tensor, p_hat: Tensor) -> Tensor:
+    """ℓ_mse (Eq. 4) of one head: the mean squared difference of the two views' probabilities, (B, C) each."""
+    if p.numel() == 0:
+        return p.sum()
+    return (p - p_hat).square().mean()

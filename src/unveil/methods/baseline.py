@@ -1,0 +1,88 @@
+"""The paper's baseline (Sec. 3.1): cross-entropy + binary cross-entropy on pairs + consistency."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unveil.data.loader import Batch
+from unveil.losses import (
+    calibrated_threshold,
+    consistency,
+    cosine_pairs,
+    nearest_pairs,
+    pairwise_bce,
+    ranking_pairs,
+    sigmoid_rampup,
+)
+from unveil.nn.model import Model
+from unveil.settings import Discovery
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Features of both views of a batch; the first `labelled` rows have labels `y`."""
+
+    z: Tensor
+    z_hat: Tensor
+    y: Tensor
+
+    @property
+    def labelled(self) -> int:
+        return len(self.y)
+
+
+def encode_pair(model: Model, batch: Batch) -> Outputs:
+    """Both views in one pass."""
+    z, z_hat = model.encode(torch.cat(batch.views)).chunk(2)
+    return Outputs(z, z_hat, batch.y)
+
+
+def positive_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: Discovery, n_novel: int) -> Tensor:
+    """The pairs of unlabelled rows that are taken to share a class, by the rule of the recipe."""
+    match config.pairs:
+        case "cosine":
+            return cosine_pairs(z_u, config.threshold)
+        case "rank":
+            return nearest_pairs(z_u, max(1, round(config.rank_fraction * len(z_u) / n_novel)))
+        case "calibrated":
+            return cosine_pairs(z_u, calibrated_threshold(z_l, y, config.threshold))
+        case "ranking":
+            return ranking_pairs(z_u, config.ranking_top)
+
+
+class Baseline(nn.Module):
+    """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5)."""
+
+    def __init__(self, model: Model, config: Discovery) -> None:
+        super().__init__()
+        self.model, self.config = model, config
+
+    def trained(self) -> list[nn.Parameter]:
+        return self.model.trained()
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        return self.terms(encode_pair(self.model, batch), batch.epoch)
+
+    def after_step(self) -> None:
+        """Nothing is kept between steps."""
+
+    def terms(self, out: Outputs, epoch: int) -> dict[str, Tensor]:
+        """The terms for given features. A batch may lack labelled or unlabelled rows."""
+        config, model, split = self.config, self.model, out.labelled
+        own = config.consistency_rows == "own"
+        known = model.known_head(out.z[:split] if own else out.z)
+        known_hat = model.known_head(out.z_hat[:split] if own else out.z_hat)
+        p = model.novel_head(out.z[split:] if own else out.z).softmax(dim=1)
+        p_hat = model.novel_head(out.z_hat[split:] if own else out.z_hat).softmax(dim=1)
+        first = 0 if own else split  # of the unlabelled rows in p
+        same = positive_pairs(out.z[split:], out.z[:split], out.y, config, model.novel_head.out_features)
+        agreement = consistency(known.softmax(dim=1), known_hat.softmax(dim=1)) + consistency(p, p_hat)
+        losses = {
+            "bce": config.bce_weight * pairwise_bce(p[first:], p_hat[first:], same),
+            "consistency": config.consistency * sigmoid_rampup(epoch, config.rampup) * agreement,
+        }
+        if split and config.ce_weight:
+            losses["ce"] = config.ce_weight * F.cross_entropy(known[:split], out.y)
+        return losses

@@ -1,0 +1,89 @@
+"""Neighborhood contrastive learning (Sec. 3.2-3.5), with or without hard negative generation."""
+
+from torch import Tensor, nn
+
+from unveil import rng
+from unveil.data.loader import Batch
+from unveil.losses import hard_negatives, neighborhood_contrastive, supervised_contrastive
+from unveil.methods.baseline import Baseline, Outputs, encode_pair
+from unveil.nn.model import Model
+from unveil.queue import Products, Queue
+from unveil.settings import Discovery
+
+
+class NCL(nn.Module):
+    """ℓ_all = ℓ_base + ℓ_ncl + ℓ_scl (Eq. 16).
+
+    Queues never hold more than there is data: a queue that outlives an epoch stores several copies of one item,
+    which then fill its own list of neighbours.
+    """
+
+    def __init__(
+        self, model: Model, config: Discovery, *, unlabelled: int, labelled: int, seed: int, hng: bool
+    ) -> None:
+        super().__init__()
+        self.model, self.config, self.seed, self.hng = model, config, seed, hng
+        self.baseline = Baseline(model, config)
+        dim = model.encoder.dim
+        self.queue_u = Queue(min(config.queue, unlabelled), dim)
+        self.queue_l = Queue(min(config.queue_labelled or config.queue, labelled), dim)
+        self.products = Products(self.queue_u.size, self.queue_l.size) if hng else None
+        self.k1 = neighbors(config, self.queue_u.size, model.novel_head.out_features)
+
+    def trained(self) -> list[nn.Parameter]:
+        return self.model.trained()
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        config, split = self.config, batch.labelled
+        out = encode_pair(self.model, batch)
+        losses = self.baseline.terms(out, batch.epoch)
+        if batch.epoch >= config.ncl_start and config.ncl_weight:
+            losses["ncl"] = config.ncl_weight * neighborhood_contrastive(
+                out.z[split:],
+                out.z_hat[split:],
+                self.queue_u.filled(),
+                k=self.k1,
+                alpha=config.alpha,
+                temperature=config.temperature,
+                hard=self._hard(out.z[split:], batch),
+                view_among_neighbors=config.view_among_neighbors,
+            )
+        if batch.epoch >= config.scl_start and config.scl_weight:
+            losses["scl"] = config.scl_weight * supervised_contrastive(
+                out.z[:split],
+                out.z_hat[:split],
+                out.y,
+                self.queue_l.filled(),
+                self.queue_l.filled_labels(),
+                temperature=config.temperature,
+            )
+        self._seen = Outputs(out.z.detach(), out.z_hat.detach(), out.y)
+        return losses
+
+    def after_step(self) -> None:
+        """The features of the step enter the queues, which its gradient was still reading."""
+        z, y, split = self._seen.z, self._seen.y, self._seen.labelled
+        slots_u = self.queue_u.push(z[split:])
+        slots_l = self.queue_l.push(z[:split], y)
+        if self.products is not None:
+            self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l)
+
+    def _hard(self, z: Tensor, batch: Batch) -> Tensor | None:
+        if self.products is None or batch.epoch < self.config.hng_start:
+            return None
+        return hard_negatives(
+            z,
+            self.queue_u.filled(),
+            self.queue_l.filled(),
+            k_easy=self.config.k_easy,
+            k_hard=self.config.k_hard,
+            rounds=self.config.rounds,
+            mixes=self.config.mixes,
+            generator=rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device),
+            products=self.products.filled(self.queue_u, self.queue_l),
+        )
+
+
+def neighbors(config: Discovery, queue: int, n_novel: int) -> int:
+    """k1 = |M| / C_u / 2 unless the recipe says otherwise (Sec. 4.1)."""
+    return config.k1 if config.k1 is not None else max(1, int(config.k1_fraction * queue / n_novel))

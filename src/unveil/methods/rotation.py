@@ -1,0 +1,50 @@
+"""Self-supervision by rotation: the network tells by how many quarter turns an image was turned."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from unveil import rng
+from unveil.data.loader import Batch
+from unveil.nn.heads import linear_head
+from unveil.nn.model import Model
+from unveil.settings import Rotation as RotationSettings
+
+
+class Rotation(nn.Module):
+    """Four-way classification of the turn; optionally the known classes at the same time."""
+
+    def __init__(self, model: Model, config: RotationSettings) -> None:
+        super().__init__()
+        self.model, self.config = model, config
+        self.rotation_head = linear_head(model.encoder.dim, 4, rng.generator(config.seed, "rotation head"))
+
+    def trained(self) -> list[nn.Parameter]:
+        return [*self.model.encoder.parameters(), *self.model.known_head.parameters(), *self.rotation_head.parameters()]
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        x, turns = self._turned(batch)
+        z = self.model.encode(x)
+        losses = {"rotation": F.cross_entropy(self.rotation_head(z), turns)}
+        if self.config.known_weight and batch.labelled:
+            # with all four turns of each image, the upright copies are the first rows
+            known = F.cross_entropy(self.model.known_head(z[: batch.labelled]), batch.y)
+            losses["known"] = self.config.known_weight * known
+        return losses
+
+    def after_step(self) -> None:
+        """Nothing is kept between steps."""
+
+    def _turned(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        x = batch.views[0]
+        copies = torch.stack([torch.rot90(x, turn, (2, 3)) for turn in range(4)])  # (4, B, C, h, w)
+        if self.config.rotations == "all":
+            turns = torch.arange(4, device=x.device).repeat_interleave(len(x))
+            return _channels_last(copies.flatten(0, 1)), turns
+        generator = rng.generator(self.config.seed, "rotation", batch.epoch, batch.step, device=x.device)
+        turns = torch.randint(4, (len(x),), generator=generator, device=x.device)
+        return _channels_last(copies[turns, torch.arange(len(x), device=x.device)]), turns
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last)

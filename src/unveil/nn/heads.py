@@ -1,0 +1,32 @@
+"""Linear classifiers on top of the features."""
+
+import torch
+import torch.nn.functional as F
+from sklearn.cluster import KMeans
+from torch import Tensor, nn
+
+
+def linear_head(dim: int, classes: int, generator: torch.Generator) -> nn.Linear:
+    """A head with PyTorch's usual initial spread, drawn from the given generator."""
+    head = nn.Linear(dim, classes)
+    bound = dim**-0.5
+    with torch.no_grad():
+        head.weight.uniform_(-bound, bound, generator=generator)
+        head.bias.uniform_(-bound, bound, generator=generator)
+    return head
+
+
+@torch.no_grad()
+def start_from_kmeans(head: nn.Linear, z: Tensor, seed: int, spread: float = 10.0) -> None:
+    """Set the head so that its argmax is the nearest k-means centre of the normalised features `z`.
+
+    |z − c|² is smallest where z·c − |c|²/2 is largest; the scale makes the logits of a sample differ by about
+    `spread`, so that the first predictions are neither uniform nor saturated.
+    """
+    unit = F.normalize(z.float(), dim=1)
+    fitted = KMeans(head.out_features, n_init=10, random_state=seed).fit(unit.cpu().numpy())
+    centers = torch.from_numpy(fitted.cluster_centers_).to(unit)
+    logits = unit @ centers.T - centers.square().sum(dim=1) / 2
+    scale = spread / (logits.amax(dim=1) - logits.amin(dim=1)).mean().clamp_min(1e-6)
+    head.weight.copy_(centers * scale / z.norm(dim=1).mean().clamp_min(1e-6))  # z itself is not normalised
+    head.bias.copy_(-centers.square().sum(dim=1) / 2 * scale)

@@ -1,0 +1,102 @@
+"""Residual networks as a trunk (stem and all groups but the last) and a tail (the last group and the pooling).
+
+Three forms share this file: the paper's ResNet-18 for 32x32 images, the ResNet-18 for ImageNet, and a compact one
+for machines without an accelerator.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class ConvBN(nn.Module):
+    """A convolution and its BatchNorm, kept together so that a frozen trunk can fold one into the other."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+        self.norm = nn.BatchNorm2d(outputs)
+        nn.init.kaiming_normal_(self.conv.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.norm(self.conv(x))
+        return out
+
+
+class PadShortcut(nn.Module):
+    """A shortcut without parameters: average pooling, and zeros for the channels that the input lacks."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.stride, self.extra = stride, outputs - inputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.stride > 1:
+            x = F.avg_pool2d(x, self.stride, ceil_mode=True)
+        return F.pad(x, (0, 0, 0, 0, 0, self.extra)) if self.extra else x
+
+
+class Block(nn.Module):
+    """The basic residual block: two 3x3 convolutions."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int, shortcut: Literal["pad", "conv"]) -> None:
+        super().__init__()
+        self.first = ConvBN(inputs, outputs, 3, stride)
+        self.second = ConvBN(outputs, outputs, 3)
+        if stride == 1 and inputs == outputs:
+            self.shortcut: nn.Module = nn.Identity()
+        elif shortcut == "pad":
+            self.shortcut = PadShortcut(inputs, outputs, stride)
+        else:
+            self.shortcut = ConvBN(inputs, outputs, 1, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(self.second(F.relu(self.first(x))) + self.shortcut(x))
+
+
+class Pool(nn.Module):
+    """The mean over the image: (B, D, h, w) -> (B, D)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.float().mean(dim=(2, 3))
+
+
+def stem(channels: int, width: int, kind: Literal["cifar", "imagenet"], space_to_depth: int = 1) -> nn.Sequential:
+    """The first convolution. Folding squares of pixels into channels first keeps all pixels at a quarter of the cost."""
+    fold = [nn.PixelUnshuffle(space_to_depth)] if space_to_depth > 1 else []
+    channels *= space_to_depth**2
+    if kind == "imagenet":
+        return nn.Sequential(*fold, ConvBN(channels, width, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
+    return nn.Sequential(*fold, ConvBN(channels, width, 3), nn.ReLU())
+
+
+def groups(
+    width: int, blocks: Sequence[int], strides: Sequence[int], shortcut: Literal["pad", "conv"]
+) -> list[nn.Sequential]:
+    """Groups of residual blocks; each group after the first doubles the channels."""
+    built, inputs = [], width
+    for index, (count, stride) in enumerate(zip(blocks, strides, strict=True)):
+        outputs = width * 2**index
+        layers = [
+            Block(inputs if i == 0 else outputs, outputs, stride if i == 0 else 1, shortcut) for i in range(count)
+        ]
+        built.append(nn.Sequential(*layers))
+        inputs = outputs
+    return built
+
+
+def resnet(
+    channels: int,
+    *,
+    width: int = 64,
+    blocks: Sequence[int] = (2, 2, 2, 2),
+    strides: Sequence[int] = (1, 2, 2, 2),
+    kind: Literal["cifar", "imagenet"] = "cifar",
+    space_to_depth: int = 1,
+) -> tuple[nn.Sequential, nn.Sequential, int]:
+    """(trunk, tail, dimension of the features)."""
+    *lower, last = groups(width, blocks, strides, "conv" if kind == "imagenet" else "pad")
+    trunk = nn.Sequential(stem(channels, width, kind, space_to_depth), *lower)
+    return trunk, nn.Sequential(last, Pool()), width * 2 ** (len(blocks) - 1)

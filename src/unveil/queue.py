@@ -1,0 +1,72 @@
+"""The first-in-first-out memory of past normalised features."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Queue(nn.Module):
+    """Holds the last `size` features. Slots that were never filled do not exist for the losses.
+
+    Everything is in the state dict, the write position too: a resumed run goes on with the same queue.
+    """
+
+    features: Tensor
+    labels: Tensor
+
+    def __init__(self, size: int, dim: int) -> None:
+        super().__init__()
+        self.size = size
+        self.written = 0  # on the host, so that no step waits for the device
+        self.register_buffer("features", torch.zeros(size, dim))
+        self.register_buffer("labels", torch.full((size,), -1))
+
+    def __len__(self) -> int:
+        return min(self.written, self.size)
+
+    def filled(self) -> Tensor:
+        """The stored features, (len, D)."""
+        return self.features[: len(self)]
+
+    def filled_labels(self) -> Tensor:
+        """The stored labels, (len,); -1 for unlabelled features."""
+        return self.labels[: len(self)]
+
+    @torch.no_grad()
+    def push(self, z: Tensor, y: Tensor | None = None) -> Tensor:
+        """Store the rows of `z` over the oldest ones; returns the slots that changed."""
+        z = z[-self.size :]
+        slots = torch.arange(self.written, self.written + len(z), device=z.device) % self.size
+        self.features[slots] = F.normalize(z.float(), dim=1)
+        self.labels[slots] = -1 if y is None else y[-self.size :]
+        self.written += len(z)
+        return slots
+
+    def get_extra_state(self) -> Tensor:
+        return torch.tensor(self.written)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.written = int(state)
+
+
+class Products(nn.Module):
+    """u·l for every stored unlabelled u and labelled l, recomputed only where one of the queues changed.
+
+    It is state rather than something to recompute on resume: another order of summation would round differently.
+    """
+
+    block: Tensor
+
+    def __init__(self, size_u: int, size_l: int) -> None:
+        super().__init__()
+        self.register_buffer("block", torch.zeros(size_u, size_l))
+
+    @torch.no_grad()
+    def refresh(self, queue_u: Queue, queue_l: Queue, slots_u: Tensor, slots_l: Tensor) -> None:
+        """Bring rows `slots_u` and columns `slots_l` up to date."""
+        self.block[slots_u] = queue_u.features[slots_u] @ queue_l.features.T
+        self.block[:, slots_l] = queue_u.features @ queue_l.features[slots_l].T
+
+    def filled(self, queue_u: Queue, queue_l: Queue) -> Tensor:
+        """The products of the filled slots, (len(queue_u), len(queue_l))."""
+        return self.block[: len(queue_u), : len(queue_l)]

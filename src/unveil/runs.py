@@ -1,0 +1,152 @@
+"""The run directory: everything about one experiment, and from which everything else is derived."""
+
+import csv
+import io
+import json
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from unveil import __version__, files, hardware, recipe
+from unveil.data import catalog
+from unveil.data.task import make_task
+from unveil.engine import checkpoint
+from unveil.engine.loop import Metrics
+from unveil.errors import UnveilError
+from unveil.evaluation import features
+from unveil.settings import Settings
+from unveil.stages import Pipeline
+
+
+def run(
+    settings: Settings,
+    *,
+    out: Path,
+    store: Path,
+    root: Path | None = None,
+    resume: bool = False,
+    console: Console | None = None,
+) -> dict[str, Any]:
+    """All stages of a recipe into the directory `out`; returns the record that is also written there."""
+    console = console or Console(stderr=True)
+    prepare(out, settings, resume=resume)
+    if (out / "record.json").exists():
+        console.print(f"{out} is already complete", soft_wrap=True)
+        record: dict[str, Any] = files.read_json(out / "record.json")
+        return record
+    task, truth = make_task(catalog.load(settings.data.name, root), settings.data)
+    check_sizes(len(task.unlabelled), task.n_novel)
+    pipeline = Pipeline(settings, task, truth, store, console)
+    files.write(out / "config.toml", recipe.dump(settings))
+    files.write_json(out / "environment.json", environment(pipeline))
+    files.write_json(
+        out / "classes.json", {"known": list(task.known), "novel": [f"novel-{i}" for i in range(task.n_novel)]}
+    )
+    pipeline.rotation()
+    pipeline.supervised()
+    pipeline.model.freeze_trunk()
+    pipeline.cache_trunk()
+    start = pipeline.evaluator().kmeans(features(pipeline.model, pipeline.views, task.unlabelled))
+    console.print(f"k-means on the pre-trained features: acc {start['acc']:.3f}")
+    history = pipeline.discovery(out)
+    write_results(out, pipeline, history)
+    record = {
+        "recipe": settings.name,
+        "method": settings.discovery.method,
+        "seed": settings.seed,
+        "metrics": {k: v for k, v in history[-1].items() if k != "seconds"} if history else {},
+        "kmeans": start,
+        "seconds": pipeline.seconds,
+        "config": recipe.to_table(settings),
+        "environment": files.read_json(out / "environment.json"),
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    files.write_json(out / "record.json", record)
+    (out / "checkpoint.safetensors").unlink(missing_ok=True)
+    return record
+
+
+def prepare(out: Path, settings: Settings, *, resume: bool) -> None:
+    """Make sure that the directory is free, or holds this very run."""
+    config = out / "config.toml"
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not config.exists():
+        raise UnveilError(f"{out} is not empty and no run directory: choose another --out")
+    stored = recipe.parse(config.read_text(encoding="utf-8"), str(config))
+    if difference := _difference(recipe.to_table(stored), recipe.to_table(settings)):
+        raise UnveilError(f"{out} holds a run with other settings ({difference}): choose another --out")
+    if not resume:
+        raise UnveilError(f"{out} already holds this run: add --resume to go on with it, or choose another --out")
+
+
+def check_sizes(unlabelled: int, n_novel: int) -> None:
+    """There must be something to discover."""
+    if n_novel > unlabelled:
+        raise UnveilError(f"{n_novel} novel classes in {unlabelled} unlabelled items: give fewer classes or more items")
+
+
+def write_results(out: Path, pipeline: Pipeline, history: list[Metrics]) -> None:
+    """Everything that others read: metrics, weights, features and predictions."""
+    task, model = pipeline.task, pipeline.model
+    files.write(out / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
+    checkpoint.save_model(out / "model.safetensors", model)
+    z = features(model, pipeline.views, task.unlabelled)
+    with torch.no_grad():
+        confidence, cluster = model.novel_head(z).softmax(dim=1).max(dim=1)
+    rows = zip((task.ids[row] for row in task.unlabelled), cluster.tolist(), confidence.tolist(), strict=True)
+    files.write(
+        out / "predictions.csv", table(["id", "cluster", "confidence"], ((i, c, f"{p:.6f}") for i, c, p in rows))
+    )
+    files.write_with(out / "features.npy", lambda file: np.save(file, z.cpu().numpy(), allow_pickle=False))
+
+
+def table(header: list[str], rows: Any) -> str:
+    """CSV text."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def environment(pipeline: Pipeline) -> dict[str, Any]:
+    """Version, commit and machine."""
+    machine = hardware.describe(pipeline.device, pipeline.precision)
+    return {"unveil": __version__, "commit": commit(), **machine}
+
+
+def commit() -> str | None:
+    """The commit of the source tree, with `+changes` where it was edited; None for an installed package."""
+    here = Path(__file__).resolve().parent
+    try:
+        git: Callable[..., str] = lambda *args: subprocess.run(  # noqa: E731
+            ["git", "-C", str(here), *args], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        tracked = git("ls-files", "--error-unmatch", __file__)
+        return (
+            git("rev-parse", "--short=12", "HEAD")
+            + ("+changes" if git("status", "--porcelain", "--", str(here)) else "")
+            if tracked
+            else None
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _difference(stored: dict[str, Any], given: dict[str, Any], where: str = "") -> str:
+    """The first setting that differs, in words; the machine's settings may change between start and resume."""
+    for key in sorted({*stored, *given} - {"machine"}):
+        old, new = stored.get(key), given.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            if found := _difference(old, new, f"{where}{key}."):
+                return found
+        elif old != new:
+            return f"{where}{key} is {old!r} there and {new!r} here"
+    return ""

@@ -1,0 +1,212 @@
+"""Everything that can be set, as frozen dataclasses. A recipe is a TOML file with these tables and keys.
+
+Numbers of the paper are in the recipes with their source; the defaults here are the paper's CIFAR values.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from unveil.errors import UnveilError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """Which items, and which of their classes are known."""
+
+    name: str
+    """A name of `unveil data list`, or a path to a folder or an array file."""
+    known: int | tuple[str, ...] | str = 0
+    """The known classes: the first n, a list of names, or a text file with a name a line (`package:NAME` for a
+    list that ships with unveil; `not FILE` for all classes but those)."""
+    novel: int | tuple[str, ...] | str | None = None
+    """The novel classes, in the same forms (an int: the next n). Default: all the others."""
+    per_class: int | None = None
+    """Keep at most so many training items of each class."""
+    mean: tuple[float, ...] = (0.5,)
+    """Subtracted from each channel after scaling pixels to [0, 1]."""
+    std: tuple[float, ...] = (0.25,)
+    """Divides each channel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augment:
+    """How a view is drawn."""
+
+    shift: int = 0
+    """Translate by up to so many pixels."""
+    padding: Literal["reflect", "zero"] = "reflect"
+    """What a translation uncovers."""
+    flip: bool = False
+    """Mirror half of the views."""
+    crop: tuple[float, float] | None = None
+    """Random resized crop: the range of the area that is kept."""
+    jitter: float = 0.0
+    """Strength of brightness, contrast and saturation changes."""
+    size: int | None = None
+    """Side of a view in pixels; needed for image files."""
+    noise: float = 0.0
+    """For vectors: standard deviation of the second view's noise, in units of each feature's spread."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """The network. In the supervised and discovery stages only its tail trains."""
+
+    name: Literal["resnet18", "resnet18-imagenet", "compact", "mlp"] = "resnet18"
+    width: int = 64
+    """Channels of the first block (compact), or units of the hidden layer (mlp)."""
+    space_to_depth: int = 2
+    """compact: fold squares of so many pixels into channels before the first convolution."""
+    blocks: tuple[int, ...] = (1, 1, 1, 1)
+    """compact: residual blocks of each of the four groups; the last group is the tail."""
+    strides: tuple[int, ...] = (1, 2, 2, 2)
+    """compact: stride of each group."""
+    weights: str | None = None
+    """A safetensors file to start from instead of random weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What every training stage has."""
+
+    epochs: int = 0
+    """0 leaves the stage out."""
+    batch: int = 128
+    lr: float = 0.1
+    momentum: float = 0.9
+    nesterov: bool = False
+    weight_decay: float = 1e-4
+    schedule: Literal["step", "cosine", "constant"] = "step"
+    milestones: tuple[int, ...] = ()
+    """Epochs at whose start the learning rate is multiplied by `decay` (schedule `step`)."""
+    decay: float = 0.1
+    warmup: float = 0.0
+    """Epochs over which the learning rate rises linearly from 0."""
+    evaluate_every: int = 1
+    """Epochs between evaluations; the last epoch is always evaluated."""
+
+    def __post_init__(self) -> None:
+        expect(self.epochs >= 0, f"epochs is {self.epochs}: give 0 or more")
+        expect(self.batch >= 1, f"batch is {self.batch}: give 1 or more")
+        expect(self.lr > 0, f"lr is {self.lr}: give a positive learning rate")
+        expect(self.evaluate_every >= 1, f"evaluate_every is {self.evaluate_every}: give 1 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rotation(Stage):
+    """Self-supervision: which way up is the image? On all training data, without labels."""
+
+    seed: int = 0
+    """Its own seed, so that discovery seeds share one pre-training."""
+    rotations: Literal["all", "one"] = "all"
+    """All four rotations of each image of a batch, or one drawn for each."""
+    known_weight: float = 0.0
+    """Weight of a cross-entropy on the known classes trained at the same time (0: pure self-supervision)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supervised(Stage):
+    """Cross-entropy on the known classes; trains the tail and the known head."""
+
+    seed: int = 0
+    train: Literal["tail", "all"] = "tail"
+    """`all` also trains the trunk, where no rotation stage came before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discovery(Stage):
+    """Finding the novel classes. Symbols are the paper's."""
+
+    method: str = "ncl-hng"
+    labelled_per_batch: int | None = None
+    """Labelled samples in each batch; None mixes both kinds at their natural ratio."""
+    ce_weight: float = 1.0
+    bce_weight: float = 1.0
+    ncl_weight: float = 1.0
+    scl_weight: float = 1.0
+    consistency: float = 5.0
+    """γ: the final weight of the consistency loss."""
+    rampup: float = 50
+    """T: epochs over which that weight rises."""
+    consistency_rows: Literal["own", "all"] = "own"
+    """Each row through its own head (paper), or every row through both heads (published code)."""
+    pairs: Literal["cosine", "rank", "calibrated", "ranking"] = "cosine"
+    """How positive pairs are found: cosine ≥ threshold (paper), each row's nearest, a threshold calibrated on known
+    classes, or equal top-ranked dimensions (ranking statistics)."""
+    threshold: float = 0.95
+    """λ of `cosine`."""
+    rank_fraction: float = 0.5
+    """c of `rank`: each row's nearest c/C_u of the batch."""
+    ranking_top: int = 5
+    queue: int = 2000
+    """|M| of the unlabelled queue."""
+    queue_labelled: int | None = None
+    """|M| of the labelled queue; None: the same."""
+    k1: int | None = None
+    """Pseudo-positives of a query; None: k1_fraction · |M| / C_u."""
+    k1_fraction: float = 0.5
+    alpha: float = 0.2
+    """α: weight of the second view among the positives."""
+    temperature: float = 0.05
+    """τ"""
+    view_among_neighbors: bool = False
+    """The second view competes for a place among the k1 neighbours, as in the published code."""
+    ncl_start: int = 1
+    """First epoch (from 0) with the neighborhood contrastive loss on unlabelled samples."""
+    scl_start: int = 1
+    """First epoch with the supervised contrastive loss on labelled samples."""
+    hng_start: int = 3
+    """First epoch with hard negatives."""
+    k_easy: int = 400
+    """k2: easiest negatives that are mixed."""
+    k_hard: int = 400
+    """Hardest mixtures that are kept."""
+    rounds: int = 5
+    """N: times the easy negatives are gone through."""
+    mixes: tuple[float, ...] = (1 / 3, 2 / 3)
+    """μ"""
+    novel_head: Literal["random", "kmeans"] = "random"
+    """How the novel head starts: at random (paper) or from k-means centres of the features."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(0 <= self.alpha <= 1, f"alpha is {self.alpha}: give a number from 0 to 1")
+        expect(self.temperature > 0, f"temperature is {self.temperature}: give a positive number")
+        expect(self.queue >= 1, f"queue is {self.queue}: give 1 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where and how it runs. None of this is part of a stored stage's identity."""
+
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1, mps."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """auto: bfloat16 where the processor computes in it, else float32."""
+    workers: int = 2
+    """Processes that decode image files."""
+    checkpoint_seconds: float = 120
+    """At most so many seconds of work are lost to a crash."""
+    cache_views: int = 0
+    """Views of each image whose trunk output is kept on disk for the discovery stage; 0: compute them fresh."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """A resolved recipe."""
+
+    name: str
+    data: Data
+    augment: Augment = field(default_factory=Augment)
+    encoder: Encoder = field(default_factory=Encoder)
+    rotation: Rotation = field(default_factory=Rotation)
+    supervised: Supervised = field(default_factory=Supervised)
+    discovery: Discovery = field(default_factory=Discovery)
+    machine: Machine = field(default_factory=Machine)
+    seed: int = 0
+
+
+def expect(condition: bool, message: str) -> None:
+    """Raise the message as an error for people unless the condition holds."""
+    if not condition:
+        raise UnveilError(message)

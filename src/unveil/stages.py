@@ -1,0 +1,271 @@
+"""rotation → supervised → discovery. Each stage can be run, resumed and reused alone."""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import nn
+
+from unveil import files, recipe, rng, store
+from unveil.data import cached
+from unveil.data.loader import Loader, clean_draws
+from unveil.data.task import Task, Truth
+from unveil.data.views import Draw, Views, make_views
+from unveil.engine import checkpoint
+from unveil.engine.loop import Metrics, Objective, train
+from unveil.engine.progress import Bar
+from unveil.errors import UnveilError
+from unveil.evaluation import CHUNK, Evaluator, features, warnings
+from unveil.hardware import pick_device, pick_precision
+from unveil.methods.catalog import make_method
+from unveil.methods.rotation import Rotation
+from unveil.methods.supervised import Supervised
+from unveil.nn import build_encoder
+from unveil.nn.heads import linear_head, start_from_kmeans
+from unveil.nn.model import Model
+from unveil.settings import Settings, Stage
+
+
+@dataclass
+class Pipeline:
+    """One run's model and data on their way through the stages."""
+
+    settings: Settings
+    task: Task
+    truth: Truth
+    store: Path
+    console: Console
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Training time of each stage, as stored with it: a reused stage still says what it cost."""
+
+    def __post_init__(self) -> None:
+        machine = self.settings.machine
+        self.device = pick_device(machine.device)
+        self.precision = pick_precision(machine, self.device)
+        self.views = self._views(self.task.items)
+        self.test_views = None if self.task.test_items is None else self._views(self.task.test_items)
+        self.data_id = store.fingerprint(self.task.items)
+        self.trained_by = ""  # identity of the last stage that changed the weights
+        self.model = self._fresh_model()
+
+    def _views(self, items: object) -> Views:
+        s = self.settings
+        return make_views(items, s.data, s.augment, self.device, s.machine.workers)  # type: ignore[arg-type]
+
+    def _fresh_model(self) -> Model:
+        s = self.settings
+        seed = s.rotation.seed if s.rotation.epochs else s.supervised.seed
+        encoder = build_encoder(s.encoder, self.views.shape, rng.generator(seed, "encoder"))
+        known = linear_head(encoder.dim, len(self.task.known), rng.generator(seed, "known head"))
+        novel = linear_head(encoder.dim, self.task.n_novel, rng.generator(s.seed, "novel head"))
+        return Model(encoder, known, novel, self.precision).to(self.device)
+
+    def evaluator(self) -> Evaluator:
+        """Scores for the current views."""
+        return Evaluator(
+            task=self.task,
+            truth=self.truth,
+            views=self.views,
+            test_views=self.test_views,
+            config=self.settings.discovery,
+            seed=self.settings.seed,
+        )
+
+    def rotation(self) -> None:
+        """Self-supervision on all items."""
+        config = self.settings.rotation
+        if config.epochs == 0:
+            return
+        if self.task.kind == "vectors":
+            raise UnveilError("vectors cannot be rotated: set rotation.epochs=0")
+        if self.views.shape[1] != self.views.shape[2]:
+            raise UnveilError(
+                f"rotation needs square images, got {self.views.shape[1]}x{self.views.shape[2]}: set augment.size"
+            )
+        labels = self.task.labels.tobytes().hex() if config.known_weight else ""
+        objective = Rotation(self.model, config).to(self.device)
+        loader = self._loader(config, np.arange(len(self.task.ids)), config.seed, n_views=1)
+        self._stored("rotation", config, objective, loader, labels, lambda: self.evaluator().supervised(self.model))
+
+    def supervised(self) -> None:
+        """Known classes; the trunk stays as self-supervision left it unless the recipe says otherwise."""
+        config = self.settings.supervised
+        if config.epochs == 0:
+            return
+        if config.train == "tail":
+            self.model.freeze_trunk()
+        objective = Supervised(self.model)
+        loader = self._loader(config, self.task.labelled, config.seed, n_views=1)
+        labels = self.task.labels.tobytes().hex()
+        self._stored("supervised", config, objective, loader, labels, lambda: self.evaluator().supervised(self.model))
+
+    def _stored(
+        self,
+        stage: str,
+        config: Stage,
+        objective: Objective,
+        loader: Loader,
+        labels: str,
+        evaluate: Callable[[], Metrics],
+    ) -> None:
+        """Train a stage into the store, or take it from there."""
+        s = self.settings
+        table = {k: v for k, v in recipe.to_table(config).items() if k != "evaluate_every"}
+        parts = {
+            "stage": stage,
+            "settings": table,
+            "encoder": recipe.to_table(s.encoder),
+            "augment": recipe.to_table(s.augment),
+        }
+        self.trained_by = store.identity(
+            **parts, scaling=[s.data.mean, s.data.std], data=self.data_id, labels=labels, after=self.trained_by
+        )
+        folder = self.store / self.trained_by
+        with store.locked(folder):
+            weights = folder / "model.safetensors"
+            if not weights.exists():
+                history = self._train(stage, config, objective, loader, folder, evaluate)
+                lines = {"stage": stage, "settings": table, "seconds": history[-1]["seconds"], "history": history}
+                checkpoint.save_model(weights, _pretrained(self.model))
+                files.write_json(folder / "stage.json", lines)
+                (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+            else:
+                self.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
+            checkpoint.load_model(weights, _pretrained(self.model))
+            self.seconds[stage] = files.read_json(folder / "stage.json")["seconds"]
+
+    def _train(
+        self,
+        stage: str,
+        config: Stage,
+        objective: Objective,
+        loader: Loader,
+        folder: Path,
+        evaluate: Callable[[], Metrics],
+    ) -> list[Metrics]:
+        def after_epoch(epoch: int) -> Metrics:
+            last = epoch + 1 == config.epochs
+            return evaluate() if last or (epoch + 1) % config.evaluate_every == 0 else {}
+
+        return train(
+            objective,
+            loader,
+            config,
+            path=folder / "checkpoint.safetensors",
+            every_seconds=self.settings.machine.checkpoint_seconds,
+            progress=Bar(stage, self.console),
+            after_epoch=after_epoch,
+        )
+
+    def cache_trunk(self) -> None:
+        """Keep the frozen trunk's outputs for some views of each item, where the recipe asks for it and the disk allows."""
+        views = self.settings.machine.cache_views
+        if views == 0:
+            return
+        begun = time.monotonic()
+        train_views = self._cached(self.views, views)
+        test_views = None if self.test_views is None else self._cached(self.test_views, 0)
+        if train_views is None or (self.test_views is not None and test_views is None):
+            return
+        self.views, self.test_views = train_views, test_views
+        self.model.skip_trunk()
+        self.seconds["cache"] = round(time.monotonic() - begun, 2)
+
+    def _cached(self, source: Views, views: int) -> Views | None:
+        s = self.settings
+        with torch.no_grad():
+            ((probe,),) = source.stream([Draw(np.zeros(1, dtype=np.int64), (None,))])
+            shape = self.model.trunk(probe)[0].permute(1, 2, 0).shape
+        dtype = "bfloat16" if self.precision == torch.bfloat16 else "float16"
+        layout = cached.Layout(items=len(source), views=views, shape=tuple(shape), dtype=dtype)
+        name = store.identity(
+            cache=[layout.full_shape, dtype],
+            trunk=self.trained_by,
+            data=self.data_id,
+            augment=recipe.to_table(s.augment),
+        )
+        folder = self.store / name
+        with store.locked(folder):
+            if not cached.complete(folder):
+                free = shutil.disk_usage(folder).free / 1e9
+                if free < layout.gigabytes + 1:
+                    self.console.print(
+                        f"warning: the trunk cache needs {layout.gigabytes:.1f} GB and {free:.1f} GB are free on {self.store}: "
+                        "going on without it, which is slower"
+                    )
+                    return None
+                self.console.print(
+                    f"trunk cache: {layout.gigabytes:.2f} GB, {views} views of {len(source):,} items, in {folder}",
+                    soft_wrap=True,
+                )
+                cached.build(folder, layout, self._trunk_features(source, views))
+        return cached.CachedViews(folder, self.device)
+
+    @torch.no_grad()
+    def _trunk_features(self, source: Views, views: int) -> Iterator[tuple[int, int, torch.Tensor]]:
+        rows = np.arange(len(source))
+        self.model.eval()
+        for draw in self._track(clean_draws(rows, CHUNK)):
+            first = int(draw.rows[0])
+            seeds = [None, *(rng.number(0, f"cached view {view}", 0, first) for view in range(views))]
+            draws = [Draw(draw.rows, (seed,)) for seed in seeds]
+            for view, (x,) in enumerate(source.stream(draws)):
+                yield first, view, self.model.trunk(x)
+
+    def _track(self, draws: list[Draw]) -> Iterator[Draw]:
+        return iter(
+            track(draws, "trunk cache", console=self.console, transient=True, disable=not self.console.is_terminal)
+        )
+
+    def discovery(self, folder: Path) -> list[Metrics]:
+        """The stage that finds the novel classes. Its checkpoint lives in the run directory."""
+        config, s = self.settings.discovery, self.settings
+        evaluator = self.evaluator()
+        if config.novel_head == "kmeans" and not (folder / "checkpoint.safetensors").exists():
+            z = features(self.model, self.views, self.task.unlabelled)
+            start_from_kmeans(self.model.novel_head, z, s.seed)
+        objective = make_method(
+            self.model, config, unlabelled=len(self.task.unlabelled), labelled=len(self.task.labelled), seed=s.seed
+        )
+        objective.to(self.device)
+        loader = self._loader(
+            config, np.arange(len(self.task.ids)), s.seed, n_views=2, labelled_per_batch=config.labelled_per_batch
+        )
+        warned: set[str] = set()
+
+        def evaluate() -> Metrics:
+            metrics = evaluator.discovery(self.model)
+            for warning in warnings(metrics, self.task.n_novel):
+                if (name := warning.partition(":")[0]) not in warned:
+                    warned.add(name)
+                    self.console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+            return metrics
+
+        history = self._train("discovery", config, objective, loader, folder, evaluate)
+        self.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
+        return history
+
+    def _loader(
+        self, config: Stage, rows: np.ndarray, seed: int, n_views: int, labelled_per_batch: int | None = None
+    ) -> Loader:
+        return Loader(
+            views=self.views,
+            labels=self.task.labels,
+            rows=rows,
+            batch=config.batch,
+            seed=seed,
+            device=self.device,
+            n_views=n_views,
+            labelled_per_batch=labelled_per_batch,
+        )
+
+
+def _pretrained(model: Model) -> nn.ModuleDict:
+    """What pre-training leaves behind: the novel head is no part of it, every seed draws its own."""
+    return nn.ModuleDict({"encoder": model.encoder, "known_head": model.known_head})
