@@ -1,3 +1,3 @@
-"""unveil: given labelled data of known classes and unlabelled data of classes nobody has named, find the new classes."""
+"""unveil: given labelled data of known classes and unlabelled data of unnamed ones, find the new classes."""
 
 __version__ = "0.1.0"

@@ -9,7 +9,12 @@ from cyclopts import App, Parameter
 from unveil import __version__
 from unveil.errors import UnveilError
 
-app = App(name="unveil", help="Find the classes that nobody has named yet.", version=__version__)
+app = App(
+    name="unveil",
+    help="Find the classes that nobody has named yet.",
+    version=__version__,
+    suppress_keyboard_interrupt=False,
+)
 data = App(name="data", help="Data sets: list them, download them, check what is there.")
 app.command(data)
 

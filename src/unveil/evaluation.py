@@ -1,7 +1,7 @@
 """How a model does, and why: scores against the hidden truth, and diagnostics. The only reader of `Truth`."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,20 +50,22 @@ class Evaluator:
     config: Discovery
     seed: int
 
-    def discovery(self, model: Model) -> dict[str, float]:
+    def discovery(self, model: Model) -> dict[str, Any]:
         """Scores of the novel head, accuracy of the known head, diagnostics."""
         z = features(model, self.views, self.task.unlabelled)
         with torch.no_grad():
             p = model.novel_head(z).softmax(dim=1)
         clusters = p.argmax(dim=1).cpu().numpy()
-        scores = clustering_scores(self.truth.unlabelled, clusters)
         sizes = np.bincount(clusters, minlength=p.shape[1])
-        scores |= self.test(model)
-        scores |= self.diagnostics(z)
-        scores["confidence"] = float(p.amax(dim=1).mean())
-        scores["clusters_used"] = float((sizes > 0.01 * len(clusters) / len(sizes)).sum())
-        scores["largest_cluster"] = float(sizes.max() / len(clusters))
-        return scores
+        some = rng.numpy(self.seed, "labelled sample").permutation(self.task.labelled)[:QUERIES]
+        return {
+            **clustering_scores(self.truth.unlabelled, clusters),
+            **self.test(model),
+            **self.diagnostics(z, features(model, self.views, some), self.task.labels[some]),
+            "confidence": float(p.amax(dim=1).mean()),
+            "clusters_used": int((sizes > 0.01 * len(clusters) / len(sizes)).sum()),
+            "cluster_sizes": sizes.tolist(),
+        }
 
     @torch.no_grad()
     def test(self, model: Model) -> dict[str, float]:
@@ -90,8 +92,11 @@ class Evaluator:
         """Scores of k-means on the features of the unlabelled items."""
         return clustering_scores(self.truth.unlabelled, kmeans(z, self.task.n_novel, self.seed))
 
-    def diagnostics(self, z: Tensor) -> dict[str, float]:
-        """Why a run goes well or wrong: are neighbours and pairs of one class, and do the features still differ?"""
+    def diagnostics(self, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64]) -> dict[str, float]:
+        """Why a run goes well or wrong: are neighbours and pairs of one class, and do the features still differ?
+
+        z: all unlabelled features; z_l, y_l: some labelled ones, on which the calibrated pair rule depends.
+        """
         y = torch.from_numpy(self.truth.unlabelled).to(z.device)
         order = torch.from_numpy(rng.numpy(self.seed, "diagnostics").permutation(len(z))).to(z.device)
         stored = order[-min(STORED, len(z) - 1) :]
@@ -100,7 +105,10 @@ class Evaluator:
         k = min(neighbors(self.config, len(stored), self.task.n_novel), len(stored))
         near = cosines.topk(k, dim=1).indices
         right = positives = pairs = 0.0
-        for same, truly in self._pair_trials(z, y, order):
+        known = torch.from_numpy(y_l).to(z.device)
+        for rows in order.split(self._unlabelled_per_batch(len(z)))[:TRIALS]:
+            same = positive_pairs(z[rows], z_l, known, self.config, self.task.n_novel)
+            truly = y[rows][:, None] == y[rows]
             off = ~torch.eye(len(same), dtype=torch.bool, device=same.device)
             right += float((same & truly & off).sum())
             positives += float((same & off).sum())
@@ -112,18 +120,13 @@ class Evaluator:
             "mean_cosine": float(cosines.mean()),
         }
 
-    def _pair_trials(self, z: Tensor, y: Tensor, order: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """The pair rule on unlabelled parts of some batches. The calibrated rule needs labels: it is left at its default."""
-        share = len(z) / len(self.task.ids)
-        size = max(2, round(self.config.batch * share))
+    def _unlabelled_per_batch(self, unlabelled: int) -> int:
         if self.config.labelled_per_batch is not None:
-            size = max(2, self.config.batch - self.config.labelled_per_batch)
-        nothing = z[:0], torch.zeros(0, dtype=torch.long, device=z.device)
-        for rows in order.split(size)[:TRIALS]:
-            yield positive_pairs(z[rows], *nothing, self.config, self.task.n_novel), y[rows][:, None] == y[rows]
+            return max(2, self.config.batch - self.config.labelled_per_batch)
+        return max(2, round(self.config.batch * unlabelled / len(self.task.ids)))
 
 
-def warnings(metrics: dict[str, float], n_novel: int) -> list[str]:
+def warnings(metrics: dict[str, Any], n_novel: int) -> list[str]:
     """What looks wrong, by name. None of it needs the truth."""
     found = []
     if metrics.get("clusters_used", n_novel) < n_novel:

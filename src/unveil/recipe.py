@@ -68,6 +68,12 @@ def to_table(settings: Any) -> Table:
     return table
 
 
+def changed(config: Any) -> Table:
+    """The values that differ from the defaults: a setting that a later version adds leaves this as it is."""
+    table = to_table(config)
+    return {spec.name: table[spec.name] for spec in fields(config) if getattr(config, spec.name) != spec.default}
+
+
 def suggest(word: str, choices: Iterable[str]) -> str:
     """`; did you mean X?`, or the list of choices where nothing is close."""
     choices = list(choices)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import subprocess
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,7 +16,6 @@ from unveil import __version__, files, hardware, recipe
 from unveil.data import catalog
 from unveil.data.task import make_task
 from unveil.engine import checkpoint
-from unveil.engine.loop import Metrics
 from unveil.errors import UnveilError
 from unveil.evaluation import features
 from unveil.settings import Settings
@@ -55,7 +53,7 @@ def run(
     start = pipeline.evaluator().kmeans(features(pipeline.model, pipeline.views, task.unlabelled))
     console.print(f"k-means on the pre-trained features: acc {start['acc']:.3f}")
     history = pipeline.discovery(out)
-    write_results(out, pipeline, history)
+    write_results(out, pipeline)
     record = {
         "recipe": settings.name,
         "method": settings.discovery.method,
@@ -92,10 +90,9 @@ def check_sizes(unlabelled: int, n_novel: int) -> None:
         raise UnveilError(f"{n_novel} novel classes in {unlabelled} unlabelled items: give fewer classes or more items")
 
 
-def write_results(out: Path, pipeline: Pipeline, history: list[Metrics]) -> None:
-    """Everything that others read: metrics, weights, features and predictions."""
+def write_results(out: Path, pipeline: Pipeline) -> None:
+    """Everything that others read: weights, features and predictions."""
     task, model = pipeline.task, pipeline.model
-    files.write(out / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
     checkpoint.save_model(out / "model.safetensors", model)
     z = features(model, pipeline.views, task.unlabelled)
     with torch.no_grad():

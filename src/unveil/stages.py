@@ -116,15 +116,16 @@ class Pipeline:
     ) -> None:
         """Train a stage into the store, or take it from there."""
         s = self.settings
-        table = {k: v for k, v in recipe.to_table(config).items() if k != "evaluate_every"}
-        parts = {
-            "stage": stage,
-            "settings": table,
-            "encoder": recipe.to_table(s.encoder),
-            "augment": recipe.to_table(s.augment),
-        }
+        table = {key: value for key, value in recipe.changed(config).items() if key != "evaluate_every"}
         self.trained_by = store.identity(
-            **parts, scaling=[s.data.mean, s.data.std], data=self.data_id, labels=labels, after=self.trained_by
+            stage=stage,
+            settings=table,
+            encoder=recipe.changed(s.encoder),
+            augment=recipe.changed(s.augment),
+            scaling=[s.data.mean, s.data.std],
+            data=self.data_id,
+            labels=labels,
+            after=self.trained_by,
         )
         folder = self.store / self.trained_by
         with store.locked(folder):
@@ -157,14 +158,14 @@ class Pipeline:
             objective,
             loader,
             config,
-            path=folder / "checkpoint.safetensors",
+            folder=folder,
             every_seconds=self.settings.machine.checkpoint_seconds,
             progress=Bar(stage, self.console),
             after_epoch=after_epoch,
         )
 
     def cache_trunk(self) -> None:
-        """Keep the frozen trunk's outputs for some views of each item, where the recipe asks for it and the disk allows."""
+        """Keep the frozen trunk's outputs for some views of each item, where the recipe asks and the disk allows."""
         views = self.settings.machine.cache_views
         if views == 0:
             return
@@ -188,20 +189,20 @@ class Pipeline:
             cache=[layout.full_shape, dtype],
             trunk=self.trained_by,
             data=self.data_id,
-            augment=recipe.to_table(s.augment),
+            augment=recipe.changed(s.augment),
         )
         folder = self.store / name
         with store.locked(folder):
             if not cached.complete(folder):
                 free = shutil.disk_usage(folder).free / 1e9
-                if free < layout.gigabytes + 1:
+                if free < layout.bytes / 1e9 + 1:
                     self.console.print(
-                        f"warning: the trunk cache needs {layout.gigabytes:.1f} GB and {free:.1f} GB are free on {self.store}: "
-                        "going on without it, which is slower"
+                        f"warning: the trunk cache needs {layout.bytes / 1e9:.1f} GB and {free:.1f} GB are free "
+                        f"on {self.store}: going on without it, which is slower"
                     )
                     return None
                 self.console.print(
-                    f"trunk cache: {layout.gigabytes:.2f} GB, {views} views of {len(source):,} items, in {folder}",
+                    f"trunk cache: {layout.bytes / 1e9:.2f} GB, {views} views of {len(source):,} items, in {folder}",
                     soft_wrap=True,
                 )
                 cached.build(folder, layout, self._trunk_features(source, views))

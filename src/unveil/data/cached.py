@@ -1,6 +1,8 @@
 """Trunk features of several views of each item, in a memory-mapped file, so that an epoch costs only the tail."""
 
 import json
+import math
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +32,8 @@ class Layout:
         return (self.items, self.views + 1, *self.shape)
 
     @property
-    def gigabytes(self) -> float:
-        return float(np.prod(self.full_shape)) * 2 / 1e9
+    def bytes(self) -> int:
+        return 2 * math.prod(self.full_shape)
 
 
 class CachedViews:
@@ -73,7 +75,9 @@ class CachedViews:
 def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]]) -> None:
     """Fill a new cache from (first row, view, features (B, C, h, w) or (B, D)). The layout file is written last."""
     path.mkdir(parents=True, exist_ok=True)
-    stored = np.memmap(path / "views.bin", dtype=np.int16, mode="w+", shape=layout.full_shape)
+    with (path / "views.bin").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, layout.bytes)  # a full disk is an error here, not a crash at some write
+    stored = np.memmap(path / "views.bin", dtype=np.int16, mode="r+", shape=layout.full_shape)
     for row, view, x in parts:
         x = x.permute(0, 2, 3, 1) if x.ndim == 4 else x
         values = x.to(TYPES[layout.dtype]).contiguous().cpu().view(torch.int16).numpy()

@@ -72,7 +72,8 @@ def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
     counts = np.bincount(labels, minlength=len(position))
     if empty := [name for name, count in zip(position, counts, strict=True) if count == 0]:
         raise UnveilError(
-            f"no training items of class {', '.join(map(repr, empty[:3]))} in {dataset.name}: add items or leave the class out"
+            f"no training items of class {', '.join(map(repr, empty[:3]))} in {dataset.name}: "
+            "add items or leave the class out"
         )
     hidden = labels >= len(known)
     test_rows, test_labels = (

@@ -4,13 +4,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialise
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from unveil.errors import UnveilError
-from unveil.files import replacing
+from unveil.files import write
+
+
+def fresh() -> dict[str, Any]:
+    """Progress of a stage that has not begun."""
+    return {"epoch": 0, "step": 0, "sums": {}, "seconds": 0.0, "history": []}
 
 
 def save(path: Path, module: nn.Module, optimizer: Optimizer, progress: dict[str, Any]) -> None:
@@ -20,8 +26,7 @@ def save(path: Path, module: nn.Module, optimizer: Optimizer, progress: dict[str
         for name, value in state.items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{index}.{name}"] = value.contiguous()
-    with replacing(path) as temporary:
-        save_file(_unshared(tensors), temporary, metadata={"progress": json.dumps(progress)})
+    write(path, serialise(_unshared(tensors), metadata={"progress": json.dumps(progress)}))
 
 
 def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, Any] | None:
@@ -38,12 +43,13 @@ def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, An
         raise UnveilError(
             f"the checkpoint {path} cannot be used ({reason}): delete it to start this stage over"
         ) from None
-    state = optimizer.state_dict()
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):
             _, index, key = name.split(".", 2)
-            state["state"].setdefault(int(index), {})[key] = tensor
-    optimizer.load_state_dict(state)
+            parameter = parameters[int(index)]
+            # fused updates walk through memory, so a buffer must be laid out as its parameter is
+            optimizer.state[parameter][key] = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
     return progress
 
 
@@ -60,8 +66,7 @@ def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def save_model(path: Path, module: nn.Module) -> None:
     """The weights alone."""
-    with replacing(path) as temporary:
-        save_file({name: value.contiguous() for name, value in module.state_dict().items()}, temporary)
+    write(path, serialise({name: value.contiguous() for name, value in module.state_dict().items()}))
 
 
 def load_model(path: Path, module: nn.Module) -> None:

@@ -1,7 +1,8 @@
 """What people see while a stage trains: one bar on a terminal, plain lines elsewhere."""
 
+import contextlib
 import time
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -17,17 +18,17 @@ class Progress(Protocol):
 
     def start(self, *, epochs: int, steps: int, done: int) -> None: ...
     def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None: ...
-    def epoch_done(self, metrics: dict[str, float]) -> None: ...
-    def stop(self) -> None: ...
+    def epoch_done(self, metrics: dict[str, Any]) -> None: ...
+    def __enter__(self) -> object: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
-class Silent:
+class Silent(contextlib.nullcontext[None]):
     """Nothing is shown."""
 
     def start(self, *, epochs: int, steps: int, done: int) -> None: ...
     def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None: ...
-    def epoch_done(self, metrics: dict[str, float]) -> None: ...
-    def stop(self) -> None: ...
+    def epoch_done(self, metrics: dict[str, Any]) -> None: ...
 
 
 class Bar:
@@ -54,7 +55,6 @@ class Bar:
         self.task = self.bar.add_task(self.stage, total=self.total, completed=done, detail="")
         if done:
             self.console.print(f"{self.stage}: resumed at step {done:,} of {self.total:,}")
-        self.bar.start()
         self.read = time.monotonic()
 
     def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None:
@@ -73,12 +73,16 @@ class Bar:
                 f"{self.stage} step {self.done:,}/{self.total:,} {detail} eta {left / 60:.1f} min", soft_wrap=True
             )
 
-    def epoch_done(self, metrics: dict[str, float]) -> None:
+    def epoch_done(self, metrics: dict[str, Any]) -> None:
         shown = " ".join(f"{name} {metrics[name]:.3f}" for name in SHOWN if name in metrics)
         if shown:
             self.console.print(
                 f"{self.stage} epoch {int(metrics['epoch']) + 1}/{self.epochs} {shown}", highlight=False, soft_wrap=True
             )
 
-    def stop(self) -> None:
+    def __enter__(self) -> "Bar":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.bar.stop()

@@ -48,13 +48,16 @@ def hard_negatives(
         uu, ll, z_u, z_l = square_u[u], square_l[l], zu.gather(1, u), zl.gather(1, l)
         lengths, cosines = [], []
         for mu in mixes:
-            square = mu**2 * uu + (1 - mu) ** 2 * ll + 2 * mu * (1 - mu) * ul
-            lengths.append(square.clamp_min(1e-24).rsqrt())  # 1 / |ζ|
+            apart = mu**2 * uu + (1 - mu) ** 2 * ll
+            square = apart + 2 * mu * (1 - mu) * ul
+            # where u and l cancel, |ζ|² is rounding alone: below this floor it would make "cosines" far beyond 1
+            floor = (32 * torch.finfo(z.dtype).eps * apart).clamp_min_(1e-24)
+            lengths.append(square.maximum(floor).rsqrt())  # 1 / |ζ|
             cosines.append((mu * z_u + (1 - mu) * z_l) * lengths[-1])
         candidates = torch.cat(cosines, dim=1)  # (B, len(mixes) * rounds * k_easy)
         chosen = candidates.topk(min(k_hard, candidates.shape[1]), dim=1, sorted=False).indices
         mix, pair = chosen // u.shape[1], chosen % u.shape[1]
-        mu = torch.tensor(mixes, dtype=z.dtype, device=z.device)[mix]  # (B, k_hard)
+        chosen_mu = torch.tensor(mixes, dtype=z.dtype, device=z.device)[mix]  # (B, k_hard)
         scale = torch.cat(lengths, dim=1).gather(1, chosen)
         u, l = u.gather(1, pair), l.gather(1, pair)  # noqa: E741
-    return (mu * zu.gather(1, u) + (1 - mu) * zl.gather(1, l)) * scale
+    return (chosen_mu * zu.gather(1, u) + (1 - chosen_mu) * zl.gather(1, l)) * scale

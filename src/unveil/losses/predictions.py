@@ -19,6 +19,5 @@ def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
 
 def consistency(p: Tensor, p_hat: Tensor) -> Tensor:
     """ℓ_mse (Eq. 4) of one head: the mean squared difference of the two views' probabilities, (B, C) each."""
-    if p.numel() == 0:
-        return p.sum()
-    return (p - p_hat).square().mean()
+    difference = (p - p_hat).square()
+    return difference.mean() if difference.numel() else difference.sum()

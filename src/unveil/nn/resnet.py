@@ -64,7 +64,7 @@ class Pool(nn.Module):
 
 
 def stem(channels: int, width: int, kind: Literal["cifar", "imagenet"], space_to_depth: int = 1) -> nn.Sequential:
-    """The first convolution. Folding squares of pixels into channels first keeps all pixels at a quarter of the cost."""
+    """The first convolution; folding squares of pixels into channels first keeps every pixel at less cost."""
     fold = [nn.PixelUnshuffle(space_to_depth)] if space_to_depth > 1 else []
     channels *= space_to_depth**2
     if kind == "imagenet":

@@ -1,0 +1,33 @@
+# Everything happens in a virtual environment of its own; nothing is installed outside of it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check bench clean
+
+demo: $(VENV)/demo
+	rm -rf runs/demo
+	$(BIN)/unveil run digits --out runs/demo
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(VENV)/dev: $(VENV)/demo
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev]
+	touch $@
+
+clean:
+	rm -rf $(VENV)

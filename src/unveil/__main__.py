@@ -1,0 +1,5 @@
+"""`python -m unveil` is `unveil`."""
+
+from unveil.cli import main
+
+main()

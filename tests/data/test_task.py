@@ -1,0 +1,175 @@
+"""Splitting a data set into known and novel classes."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unveil.data.dataset import Dataset, Split
+from unveil.data.task import Task, Truth, make_task
+from unveil.errors import UnveilError
+from unveil.settings import Data
+
+CLASSES = ("ant", "bee", "cat", "dog", "eel")
+
+
+def split(labels: list[int], prefix: str = "") -> Split:
+    """An item's value is its row, its id names row and class."""
+    items = np.arange(len(labels), dtype=np.float32)[:, None]
+    ids = tuple(f"{prefix}{row}-{label}" for row, label in enumerate(labels))
+    return Split(items=items, labels=np.array(labels), ids=ids)
+
+
+TRAIN = [4, 0, 1, 2, 3, 4, 0, 0, 2, 3, 1, 4]
+
+
+def dataset(classes: tuple[str, ...] = CLASSES, train: list[int] = TRAIN, test: list[int] | None = None) -> Dataset:
+    return Dataset(
+        name="zoo", classes=classes, train=split(train), test=None if test is None else split(test, prefix="t")
+    )
+
+
+def make(data: Dataset | None = None, **options: Any) -> tuple[Task, Truth]:
+    return make_task(data or dataset(), Data(name="zoo", **options))
+
+
+@pytest.mark.parametrize(
+    ("options", "known", "novel"),
+    [
+        ({"known": 2}, ("ant", "bee"), ("cat", "dog", "eel")),
+        ({"known": 2, "novel": 2}, ("ant", "bee"), ("cat", "dog")),
+        ({"known": ("dog", "ant")}, ("dog", "ant"), ("bee", "cat", "eel")),
+        ({"known": ("dog", "ant"), "novel": ("eel",)}, ("dog", "ant"), ("eel",)),
+        ({"known": 1, "novel": ("eel", "bee")}, ("ant",), ("eel", "bee")),
+        ({"known": "list.txt"}, ("cat", "bee"), ("ant", "dog", "eel")),
+        ({"known": "not list.txt"}, ("ant", "dog", "eel"), ("bee", "cat")),
+        ({"known": "not list.txt", "novel": "list.txt"}, ("ant", "dog", "eel"), ("cat", "bee")),
+        ({"known": ("ant",), "novel": "not list.txt"}, ("ant",), ("dog", "eel")),
+    ],
+    ids=str,
+)
+def test_forms_of_a_choice(
+    options: dict[str, Any],
+    known: tuple[str, ...],
+    novel: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("list.txt").write_text("cat\n\n  bee \n")
+    task, truth = make(**options)
+    assert (task.known, truth.novel) == (known, novel)
+    assert task.n_novel == len(novel)
+
+
+@pytest.mark.parametrize("name", ["imagenet-novel-118", "imagenet-novel-30-A"])
+def test_lists_that_come_with_unveil(name: str) -> None:
+    listed = tuple((resources.files("unveil.data") / "splits" / f"{name}.txt").read_text().split())
+    classes = (*sorted(listed), "other")
+    data = dataset(classes, list(range(len(classes))))
+    task, truth = make(data, known=f"not package:{name}")
+    assert (task.known, set(truth.novel)) == (("other",), set(listed))
+    task, truth = make(data, known=f"package:{name}")
+    assert (task.known, truth.novel) == (listed, ("other",))
+
+
+def test_lists_of_imagenet_fit_together() -> None:
+    folder = resources.files("unveil.data") / "splits"
+    lists = {name: set((folder / f"imagenet-{name}.txt").read_text().split()) for name in ("known-882", "novel-118")}
+    assert not lists["known-882"] & lists["novel-118"]
+    assert len(lists["known-882"] | lists["novel-118"]) == 1000
+    for letter in "ABC":
+        part = set((folder / f"imagenet-novel-30-{letter}.txt").read_text().split())
+        assert len(part) == 30
+        assert part <= lists["novel-118"]
+
+
+@given(
+    train=st.lists(st.integers(0, 4), min_size=1, max_size=40).map(lambda extra: [*range(5), *extra]),
+    test=st.one_of(st.none(), st.lists(st.integers(0, 4), max_size=20)),
+    order=st.permutations(CLASSES),
+    known=st.integers(1, 3),
+    novel=st.integers(1, 2),
+    per_class=st.one_of(st.none(), st.integers(1, 3)),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_labels_and_truth_belong_to_their_items(
+    train: list[int], test: list[int] | None, order: list[str], known: int, novel: int, per_class: int | None
+) -> None:
+    data = dataset(train=train, test=test)
+    names = {"known": tuple(order[:known]), "novel": tuple(order[known : known + novel])}
+    task, truth = make(data, per_class=per_class, **names)
+    assert not set(task.known) & set(truth.novel)
+    assert sorted([*task.labelled, *task.unlabelled]) == list(range(len(task.ids)))
+    assert len(task.labelled) + len(task.unlabelled) == len(task.labels) == len(task.items)
+    origin = [int(name.split("-")[0]) for name in task.ids]
+    assert origin == sorted(set(origin))  # in file order, each once
+    assert np.asarray(task.items)[:, 0].tolist() == origin
+
+    def true_name(row: int) -> str:
+        return CLASSES[train[origin[row]]]
+
+    assert [true_name(row) for row in task.labelled] == [task.known[task.labels[row]] for row in task.labelled]
+    assert [true_name(row) for row in task.unlabelled] == [truth.novel[label] for label in truth.unlabelled]
+    kept = [CLASSES[train[row]] for row in origin]
+    for index, name in enumerate(CLASSES):
+        chosen = name in (*task.known, *truth.novel)
+        assert kept.count(name) == (min(train.count(index), per_class or 99) if chosen else 0)
+    if test is None:
+        assert task.test_items is None
+        assert len(truth.test) == len(task.test_ids) == 0
+    else:
+        both = (*task.known, *truth.novel)
+        expected = [CLASSES[label] for label in test if CLASSES[label] in both]
+        assert [both[label] for label in truth.test] == expected
+        assert [CLASSES[int(name.split("-")[1])] for name in task.test_ids] == expected
+
+
+def test_per_class_keeps_the_first_of_each() -> None:
+    task, _ = make(known=2, per_class=1)
+    assert task.ids == ("0-4", "1-0", "2-1", "3-2", "4-3")
+
+
+def test_files_are_split_too() -> None:
+    files = tuple(Path(f"{row}.png") for row in range(len(TRAIN)))
+    train = Split(items=files, labels=np.array(TRAIN), ids=tuple(map(str, files)))
+    task, _ = make(Dataset(name="zoo", classes=CLASSES, train=train), known=1, novel=1)
+    assert task.kind == "files"
+    assert task.items == tuple(files[row] for row in (1, 2, 6, 7, 10))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"known": 0}, "0 known and 5 novel classes of 5 in zoo"),
+        ({"known": 5}, "5 known and 0 novel"),
+        ({"known": 6}, "data.known asks for 6 classes, there are 5"),
+        ({"known": -1}, "data.known asks for -1"),
+        ({"known": 3, "novel": 3}, "data.novel asks for 3 classes, there are 2"),
+        ({"known": 3, "novel": ("cat", "eel")}, r"1 class\(es\) are both known and novel \(cat\)"),
+        ({"known": ("ant", "fox")}, "data.known names 'fox', which is no class"),
+        ({"known": 1, "novel": ("fox",)}, "data.novel names 'fox'"),
+        ({"known": ("ant", "ant")}, "data.known names a class twice"),
+        ({"known": "missing.txt"}, "data.known: no class list at missing.txt"),
+        ({"known": "not missing.txt"}, "data.known: no class list at missing.txt"),
+        ({"known": "package:missing"}, "no class list 'package:missing' comes with unveil"),
+        ({"known": 2, "per_class": 0}, "no training items of class 'ant'"),
+    ],
+    ids=str,
+)
+def test_choices_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnveilError, match=message):
+        make(**options)
+
+
+def test_a_class_without_items_is_an_error_where_it_is_used() -> None:
+    data = dataset(train=[0, 1, 2, 4])
+    with pytest.raises(UnveilError, match="no training items of class 'dog' in zoo"):
+        make(data, known=2)
+    task, truth = make(data, known=2, novel=("cat", "eel"))
+    assert truth.unlabelled.tolist() == [0, 1]
+    assert task.labels.tolist() == [0, 1, -1, -1]
