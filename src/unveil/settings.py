@@ -173,6 +173,11 @@ class Discovery(Stage):
         expect(0 <= self.alpha <= 1, f"alpha is {self.alpha}: give a number from 0 to 1")
         expect(self.temperature > 0, f"temperature is {self.temperature}: give a positive number")
         expect(self.queue >= 1, f"queue is {self.queue}: give 1 or more")
+        each = self.labelled_per_batch
+        expect(
+            each is None or 1 <= each < self.batch,
+            f"labelled_per_batch is {each} in batches of {self.batch}: give 1 to {self.batch - 1}",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -182,7 +182,7 @@ class Pipeline:
         s = self.settings
         with torch.no_grad():
             ((probe,),) = source.stream([Draw(np.zeros(1, dtype=np.int64), (None,))])
-            shape = self.model.trunk(probe)[0].permute(1, 2, 0).shape
+            shape = self.model.trunk(probe)[0].movedim(0, -1).shape  # channels last
         dtype = "bfloat16" if self.precision == torch.bfloat16 else "float16"
         layout = cached.Layout(items=len(source), views=views, shape=tuple(shape), dtype=dtype)
         name = store.identity(
@@ -206,7 +206,7 @@ class Pipeline:
                     soft_wrap=True,
                 )
                 cached.build(folder, layout, self._trunk_features(source, views))
-        return cached.CachedViews(folder, self.device)
+        return cached.CachedViews(folder, self.device, first_view_clean=source.first_view_clean)
 
     @torch.no_grad()
     def _trunk_features(self, source: Views, views: int) -> Iterator[tuple[int, int, torch.Tensor]]:

@@ -39,9 +39,8 @@ class Layout:
 class CachedViews:
     """Draws among the stored views. Two views of one draw are never the same stored view, where there are two."""
 
-    first_view_clean = False
-
-    def __init__(self, path: Path, device: torch.device) -> None:
+    def __init__(self, path: Path, device: torch.device, *, first_view_clean: bool = False) -> None:
+        self.first_view_clean = first_view_clean
         described = json.loads((path / "layout.json").read_text())
         self.layout = Layout(**{**described, "shape": tuple(described["shape"])})
         self.device = device
@@ -53,11 +52,11 @@ class CachedViews:
 
     def stream(self, draws: Sequence[Draw]) -> Iterator[tuple[Tensor, ...]]:
         for draw in draws:
-            chosen = np.zeros(len(draw.rows), dtype=np.int64)
+            chosen = np.zeros(len(draw.rows), dtype=np.int64)  # 0 is the clean view
             views = []
-            for number, seed in enumerate(draw.seeds):
+            for seed in draw.seeds:
                 if seed is not None:
-                    chosen = self._choose(chosen, np.random.default_rng(seed), first=number == 0)
+                    chosen = self._choose(chosen, np.random.default_rng(seed), first=not chosen.any())
                 views.append(self._read(draw.rows, chosen if seed is not None else np.zeros_like(chosen)))
             yield tuple(views)
 
@@ -76,7 +75,10 @@ def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]]) 
     """Fill a new cache from (first row, view, features (B, C, h, w) or (B, D)). The layout file is written last."""
     path.mkdir(parents=True, exist_ok=True)
     with (path / "views.bin").open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, layout.bytes)  # a full disk is an error here, not a crash at some write
+        if hasattr(os, "posix_fallocate"):  # a full disk is an error here, not a crash at some later write
+            os.posix_fallocate(file.fileno(), 0, layout.bytes)
+        else:
+            file.truncate(layout.bytes)
     stored = np.memmap(path / "views.bin", dtype=np.int16, mode="r+", shape=layout.full_shape)
     for row, view, x in parts:
         x = x.permute(0, 2, 3, 1) if x.ndim == 4 else x

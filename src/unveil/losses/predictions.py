@@ -13,7 +13,7 @@ def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
     agreement = p @ q.T  # (B, B): the probability that both views fall into one cluster
     if agreement.numel() == 0:
         return agreement.sum()
-    likelihood = agreement.where(same.bool(), 1.0 - agreement)
+    likelihood = agreement.where(same.bool(), (1.0 - agreement).clamp_min(0.0))  # rounding may exceed 1
     return -(likelihood + EPS).log().mean()
 
 

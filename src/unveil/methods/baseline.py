@@ -53,7 +53,7 @@ def positive_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: Discovery, n_nov
 
 
 class Baseline(nn.Module):
-    """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5)."""
+    """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5), with ℓ_ce as usual, without the factor 1/C_l of Eq. 1."""
 
     def __init__(self, model: Model, config: Discovery) -> None:
         super().__init__()

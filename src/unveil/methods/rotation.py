@@ -27,7 +27,7 @@ class Rotation(nn.Module):
         z = self.model.encode(x)
         losses = {"rotation": F.cross_entropy(self.rotation_head(z), turns)}
         if self.config.known_weight and batch.labelled:
-            # with all four turns of each image, the upright copies are the first rows
+            # the labelled rows come first: upright with all four turns of each image, else turned as they are
             known = F.cross_entropy(self.model.known_head(z[: batch.labelled]), batch.y)
             losses["known"] = self.config.known_weight * known
         return losses
