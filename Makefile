@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs bench clean
 
 demo: $(VENV)/demo
 	rm -rf runs/demo
@@ -17,6 +17,13 @@ check: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/render.py --check
+
+docs: $(VENV)/demo
+	$(BIN)/python docs/render.py
+
+bench: $(VENV)/demo
+	$(BIN)/python -m benchmarks step --out results/bench-step.json
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

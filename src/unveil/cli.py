@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter
 
 from unveil import __version__
 from unveil.errors import UnveilError
@@ -29,7 +29,7 @@ def run(
     out: Path | None = None,
     root: Path | None = None,
     store: Path | None = None,
-    resume: bool = False,
+    resume: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Run all stages of a recipe: pre-training (reused where it is already stored), then discovery.
 
@@ -51,11 +51,13 @@ def run(
         Go on with an interrupted run.
     """
     from unveil import recipe as recipes
+
+    overrides = [*(set_ or []), *([f"seed={seed}"] if seed is not None else [])]
+    settings = recipes.load(recipe, overrides)  # before torch is imported: a mistyped key is told at once
+
     from unveil import runs
     from unveil.store import default_store
 
-    overrides = [*(set_ or []), *([f"seed={seed}"] if seed is not None else [])]
-    settings = recipes.load(recipe, overrides)
     folder = out or Path("runs") / f"{settings.name}-{settings.discovery.method}-seed{settings.seed}"
     record = runs.run(settings, out=folder, store=store or default_store(), root=root, resume=resume)
     _summary(record, folder)
@@ -69,15 +71,51 @@ def _summary(record: dict, folder: Path) -> None:  # type: ignore[type-arg]
     seconds = record["seconds"]
     pretraining = sum(value for stage, value in seconds.items() if stage != "discovery")
     rows = [("k-means on the pre-trained features", record["kmeans"], pretraining)]
+    if "kmeans_inputs" in record:
+        rows.insert(0, ("k-means on the inputs", record["kmeans_inputs"], 0.0))
     if record["metrics"]:
         rows.append((record["method"], record["metrics"], pretraining + seconds["discovery"]))
     for name, scores, spent in rows:
         table.add_row(
             name, f"{100 * scores['acc']:.1f}", f"{scores['nmi']:.3f}", f"{scores['ari']:.3f}", f"{spent:.0f}"
         )
-    console = Console()
+    console = Console(markup=False)
     console.print(table)
     console.print(f"run directory: {folder}", soft_wrap=True)
+
+
+@app.command
+def bench(
+    recipe: str = "cifar10",
+    /,
+    *,
+    device: str = "auto",
+    set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
+) -> None:
+    """Measure discovery steps on this machine: the time of each part, its limit, and how much of it is reached.
+
+    Parameters
+    ----------
+    recipe
+        Whose network and settings; images are random, so the data set need not be there.
+    device
+        auto, cpu, cuda, cuda:1, mps.
+    set_
+        Change a setting, for example --set machine.precision=float32; may be given several times.
+    """
+    from unveil import recipe as recipes
+
+    settings = recipes.load(recipe, [*(set_ or []), f"machine.device={device}"])
+
+    from rich.console import Console
+
+    from unveil import bench, hardware
+
+    where = hardware.pick_device(settings.machine.device)
+    report = bench.measure(settings, where, hardware.pick_precision(settings.machine, where))
+    console = Console()
+    for table in bench.tables(report):
+        console.print(table)
 
 
 @data.command(name="list")
@@ -119,10 +157,11 @@ def check(name: str, /, *, root: Path | None = None) -> None:
 def main() -> None:
     """Entry point: errors for people are one line and exit code 2."""
     try:
-        app()
-    except UnveilError as error:
-        print(f"unveil: {error}", file=sys.stderr)
+        app(exit_on_error=False, print_error=False)
+    except (UnveilError, CycloptsError, OSError) as error:
+        print(f"unveil: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
-        print("unveil: stopped; run the same command with --resume to go on", file=sys.stderr)
+        how = " with --resume" if sys.argv[1:2] == ["run"] else ""
+        print(f"unveil: stopped; run the same command{how} to go on", file=sys.stderr)
         sys.exit(130)

@@ -21,6 +21,7 @@ from unveil.nn.model import Model
 from unveil.settings import Discovery
 
 CHUNK = 500
+INPUT_LIMIT = 30_000_000  # values; more would take k-means longer than it is worth
 QUERIES, STORED, TRIALS = 500, 2000, 8  # sizes of the samples that diagnostics look at
 
 
@@ -92,6 +93,15 @@ class Evaluator:
         """Scores of k-means on the features of the unlabelled items."""
         return clustering_scores(self.truth.unlabelled, kmeans(z, self.task.n_novel, self.seed))
 
+    def kmeans_inputs(self) -> dict[str, float] | None:
+        """The same on the inputs themselves: pixels or vectors. None for files and for very large arrays."""
+        items = self.task.items
+        if isinstance(items, tuple) or items[0].size * len(self.task.unlabelled) > INPUT_LIMIT:
+            return None
+        flat = items[self.task.unlabelled].reshape(len(self.task.unlabelled), -1).astype(np.float32)
+        labels = KMeans(self.task.n_novel, n_init=10, random_state=self.seed).fit_predict(flat)
+        return clustering_scores(self.truth.unlabelled, labels)
+
     def diagnostics(self, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64]) -> dict[str, float]:
         """Why a run goes well or wrong: are neighbours and pairs of one class, and do the features still differ?
 
@@ -99,8 +109,8 @@ class Evaluator:
         """
         y = torch.from_numpy(self.truth.unlabelled).to(z.device)
         order = torch.from_numpy(rng.numpy(self.seed, "diagnostics").permutation(len(z))).to(z.device)
-        stored = order[-min(STORED, len(z) - 1) :]
-        queries = order[: min(QUERIES, len(z) - len(stored))]
+        stored = order[: min(STORED, max(1, len(z) * 3 // 4))]
+        queries = order[len(stored) :][:QUERIES]
         cosines = F.normalize(z[queries], dim=1) @ F.normalize(z[stored], dim=1).T
         k = min(neighbors(self.config, len(stored), self.task.n_novel), len(stored))
         near = cosines.topk(k, dim=1).indices

@@ -4,7 +4,7 @@ import errno
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,9 +14,9 @@ from unveil.errors import UnveilError
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         descriptor = os.open(temporary, os.O_RDONLY)
         try:
@@ -27,7 +27,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise disk_error(error, path) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def write(path: Path, content: bytes | str) -> None:
@@ -43,7 +44,10 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     """Read a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UnveilError(f"{path} cannot be read ({error}): delete it and run again") from None
 
 
 def write_with(path: Path, save: Callable[[BinaryIO], object]) -> None:
@@ -52,12 +56,13 @@ def write_with(path: Path, save: Callable[[BinaryIO], object]) -> None:
         save(file)
 
 
-def disk_error(error: OSError, path: Path) -> OSError | UnveilError:
-    """A full or read-only disk as an error for people; anything else as it is."""
+def disk_error(error: OSError, path: Path) -> UnveilError:
+    """A full or read-only disk, or whatever else prevents writing, as an error for people."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UnveilError(
             f"the disk is full: {path} could not be written; free some space and run again with --resume"
         )
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return UnveilError(f"no permission to write {path}: choose another directory with --out")
-    return error
+        return UnveilError(f"no permission to write {path}: choose another directory")
+    reason = error.strerror or error  # numpy's short writes have no number
+    return UnveilError(f"{path} could not be written ({reason}): free some space or choose another directory")

@@ -42,8 +42,13 @@ def from_table(table: Mapping[str, Any]) -> Settings:
 
 
 def parse(text: str, source: str) -> Settings:
-    """Settings from the text of a resolved recipe, such as the `config.toml` of a run."""
+    """Settings from the text of a resolved recipe."""
     return from_table(_toml(text, source))
+
+
+def read(path: Path) -> Settings:
+    """Settings of a resolved recipe, such as the `config.toml` of a run."""
+    return parse(_text(path), str(path))
 
 
 def dump(settings: Settings) -> str:
@@ -81,14 +86,18 @@ def suggest(word: str, choices: Iterable[str]) -> str:
     return f"; did you mean '{near[0]}'?" if near else f"; there are: {', '.join(choices)}"
 
 
-def _read(recipe: str) -> Table:
+def _read(recipe: str, extended_by: tuple[str, ...] = ()) -> Table:
+    if recipe in extended_by:
+        raise UnveilError(
+            f"{extended_by[0]} extends itself ({' → '.join((*extended_by, recipe))}): remove one 'extends'"
+        )
     path = Path(recipe)
     if path.suffix == ".toml":
         if not path.is_file():
             raise UnveilError(
                 f"no recipe file at {path}: check the path, or use a shipped recipe ({', '.join(names())})"
             )
-        text = path.read_text(encoding="utf-8")
+        text = _text(path)
     elif recipe in names():
         text = (resources.files("unveil") / "recipes" / f"{recipe}.toml").read_text(encoding="utf-8")
     else:
@@ -99,14 +108,21 @@ def _read(recipe: str) -> Table:
         return table
     if path.suffix == ".toml" and str(parent).endswith(".toml"):
         parent = str(path.parent / parent)
-    return _merge(_read(str(parent)), table)
+    return _merge(_read(str(parent), (*extended_by, recipe)), table)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnveilError(f"{path} cannot be read ({error}): give a TOML file in UTF-8") from None
 
 
 def _toml(text: str, source: str) -> Table:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UnveilError(f"{source} is not valid TOML: {error}") from None
+        raise UnveilError(f"{source} is not valid TOML: {error}; correct the file") from None
 
 
 def _merge(base: Table, change: Table) -> Table:
@@ -130,10 +146,7 @@ def _override(table: Table, override: str) -> None:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
             raise UnveilError(f"--set {override}: '{part}' is a value, not a table")
-    if text.strip().lower() == "none":
-        table.pop(last, None)
-    else:
-        table[last] = value
+    table[last] = None if text.strip().lower() == "none" else value
 
 
 def _build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
@@ -142,12 +155,23 @@ def _build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
     values: Table = {}
     for key, value in table.items():
         if key not in specs:
-            raise UnveilError(f"unknown key '{where}{key}'{suggest(key, specs)}")
+            raise UnveilError(f"unknown key '{where}{key}'{_elsewhere(key) or suggest(key, specs)}")
         values[key] = _coerce(value, hints[key], f"{where}{key}")
     for key, spec in specs.items():
         if key not in values and spec.default is MISSING and spec.default_factory is MISSING:
             raise UnveilError(f"the recipe has no '{where}{key}': add it")
-    return cls(**values)
+    try:
+        return cls(**values)
+    except UnveilError as error:
+        raise UnveilError(f"{where}{error}") from None
+
+
+def _elsewhere(key: str) -> str:
+    """`; did you mean X?` for a key that was given in the wrong table, or without one."""
+    tables = {name: hint for name, hint in get_type_hints(Settings).items() if is_dataclass(hint)}
+    found = [f"{name}.{key}" for name, hint in tables.items() if key in {spec.name for spec in fields(hint)}]
+    found = [key] if key in get_type_hints(Settings) else found
+    return f"; did you mean '{found[-1]}'?" if found else ""
 
 
 def _coerce(value: Any, hint: Any, key: str) -> Any:
@@ -184,13 +208,14 @@ def _describe(hint: Any) -> str:
         return words[hint]
     args = [arg for arg in get_args(hint) if arg not in (type(None), Ellipsis)]
     if get_origin(hint) is tuple:
-        return f"a list of {_describe(args[0]).removeprefix('a ')}s"
+        count = "" if Ellipsis in get_args(hint) else f"{len(args)} "
+        return f"a list of {count}{_describe(args[0]).removeprefix('a ')}s"
     return " or ".join(_describe(arg) for arg in args)
 
 
 def _value(value: Any) -> str:
     if isinstance(value, bool | str):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # TOML has no bare DEL
     if isinstance(value, list):
         return "[" + ", ".join(_value(item) for item in value) + "]"
     return repr(value)

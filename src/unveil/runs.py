@@ -32,7 +32,7 @@ def run(
     console: Console | None = None,
 ) -> dict[str, Any]:
     """All stages of a recipe into the directory `out`; returns the record that is also written there."""
-    console = console or Console(stderr=True)
+    console = console or Console(stderr=True, markup=False)  # a path may have [brackets]
     prepare(out, settings, resume=resume)
     if (out / "record.json").exists():
         console.print(f"{out} is already complete", soft_wrap=True)
@@ -50,6 +50,7 @@ def run(
     pipeline.supervised()
     pipeline.model.freeze_trunk()
     pipeline.cache_trunk()
+    inputs = pipeline.evaluator().kmeans_inputs()
     start = pipeline.evaluator().kmeans(features(pipeline.model, pipeline.views, task.unlabelled))
     console.print(f"k-means on the pre-trained features: acc {start['acc']:.3f}")
     history = pipeline.discovery(out)
@@ -60,6 +61,7 @@ def run(
         "seed": settings.seed,
         "metrics": {k: v for k, v in history[-1].items() if k != "seconds"} if history else {},
         "kmeans": start,
+        **({} if inputs is None else {"kmeans_inputs": inputs}),
         "seconds": pipeline.seconds,
         "config": recipe.to_table(settings),
         "environment": files.read_json(out / "environment.json"),
@@ -73,11 +75,13 @@ def run(
 def prepare(out: Path, settings: Settings, *, resume: bool) -> None:
     """Make sure that the directory is free, or holds this very run."""
     config = out / "config.toml"
+    if out.exists() and not out.is_dir():
+        raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
     if not out.exists() or not any(out.iterdir()):
         return
     if not config.exists():
         raise UnveilError(f"{out} is not empty and no run directory: choose another --out")
-    stored = recipe.parse(config.read_text(encoding="utf-8"), str(config))
+    stored = recipe.read(config)
     if difference := _difference(recipe.to_table(stored), recipe.to_table(settings)):
         raise UnveilError(f"{out} holds a run with other settings ({difference}): choose another --out")
     if not resume:

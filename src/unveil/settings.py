@@ -27,6 +27,10 @@ class Data:
     std: tuple[float, ...] = (0.25,)
     """Divides each channel."""
 
+    def __post_init__(self) -> None:
+        expect(self.per_class is None or self.per_class >= 1, f"per_class is {self.per_class}: give 1 or more")
+        expect(all(value > 0 for value in self.std), f"std is {list(self.std)}: give positive numbers")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Augment:
@@ -45,7 +49,18 @@ class Augment:
     size: int | None = None
     """Side of a view in pixels; needed for image files."""
     noise: float = 0.0
-    """For vectors: standard deviation of the second view's noise, in units of each feature's spread."""
+    """Standard deviation of Gaussian noise, in units of the inputs' spread."""
+    first_view: Literal["random", "clean"] = "random"
+    """`clean`: only the second view of an image is augmented. With vectors it always is: perturbed features make poor
+    neighbours."""
+
+    def __post_init__(self) -> None:
+        expect(self.shift >= 0, f"shift is {self.shift}: give 0 or more pixels")
+        expect(self.size is None or self.size >= 1, f"size is {self.size}: give 1 or more pixels")
+        low, high = self.crop or (1.0, 1.0)
+        expect(0 < low <= high <= 1, f"crop is [{low}, {high}]: give two rising shares of the area, such as [0.5, 1.0]")
+        expect(self.jitter >= 0, f"jitter is {self.jitter}: give 0 or more")
+        expect(self.noise >= 0, f"noise is {self.noise}: give 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +78,15 @@ class Encoder:
     """compact: stride of each group."""
     weights: str | None = None
     """A safetensors file to start from instead of random weights."""
+
+    def __post_init__(self) -> None:
+        expect(self.width >= 1, f"width is {self.width}: give 1 or more")
+        expect(self.space_to_depth >= 1, f"space_to_depth is {self.space_to_depth}: give 1 or more pixels")
+        for name, values in (("blocks", self.blocks), ("strides", self.strides)):
+            expect(
+                len(values) == 4 and min(values) >= 1,
+                f"{name} is {list(values)}: give four whole numbers of 1 or more, one for each group",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +112,11 @@ class Stage:
     def __post_init__(self) -> None:
         expect(self.epochs >= 0, f"epochs is {self.epochs}: give 0 or more")
         expect(self.batch >= 1, f"batch is {self.batch}: give 1 or more")
-        expect(self.lr > 0, f"lr is {self.lr}: give a positive learning rate")
+        expect(0 < self.lr < float("inf"), f"lr is {self.lr}: give a positive learning rate")
+        expect(0 <= self.momentum < 1, f"momentum is {self.momentum}: give a number from 0 to below 1")
+        expect(self.momentum > 0 or not self.nesterov, "nesterov needs momentum: give one above 0, or nesterov=false")
+        expect(self.weight_decay >= 0, f"weight_decay is {self.weight_decay}: give 0 or more")
+        expect(self.warmup >= 0, f"warmup is {self.warmup}: give 0 or more epochs")
         expect(self.evaluate_every >= 1, f"evaluate_every is {self.evaluate_every}: give 1 or more")
 
 
@@ -173,6 +201,17 @@ class Discovery(Stage):
         expect(0 <= self.alpha <= 1, f"alpha is {self.alpha}: give a number from 0 to 1")
         expect(self.temperature > 0, f"temperature is {self.temperature}: give a positive number")
         expect(self.queue >= 1, f"queue is {self.queue}: give 1 or more")
+        for name in ("queue_labelled", "k1"):
+            value = getattr(self, name)
+            expect(value is None or value >= 1, f"{name} is {value}: give 1 or more, or none for the default")
+        for name in ("k_easy", "k_hard", "rounds", "ranking_top"):
+            expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
+        expect(
+            len(self.mixes) > 0 and all(0 < mu < 1 for mu in self.mixes),
+            f"mixes is {list(self.mixes)}: give numbers between 0 and 1",
+        )
+        expect(-1 <= self.threshold <= 1, f"threshold is {self.threshold}: give a cosine, from -1 to 1")
+        expect(self.rank_fraction > 0, f"rank_fraction is {self.rank_fraction}: give a positive number")
         each = self.labelled_per_batch
         expect(
             each is None or 1 <= each < self.batch,
@@ -195,6 +234,10 @@ class Machine:
     cache_views: int = 0
     """Views of each image whose trunk output is kept on disk for the discovery stage; 0: compute them fresh."""
 
+    def __post_init__(self) -> None:
+        expect(self.workers >= 0, f"workers is {self.workers}: give 0 or more")
+        expect(self.cache_views >= 0, f"cache_views is {self.cache_views}: give 0 or more")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -209,6 +252,9 @@ class Settings:
     discovery: Discovery = field(default_factory=Discovery)
     machine: Machine = field(default_factory=Machine)
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        expect(0 <= self.seed < 2**32, f"seed is {self.seed}: give a whole number from 0 to {2**32 - 1}")
 
 
 def expect(condition: bool, message: str) -> None:

@@ -23,7 +23,7 @@ from unveil.engine.progress import Bar
 from unveil.errors import UnveilError
 from unveil.evaluation import CHUNK, Evaluator, features, warnings
 from unveil.hardware import pick_device, pick_precision
-from unveil.methods.catalog import make_method
+from unveil.methods.catalog import NAMES, make_method
 from unveil.methods.rotation import Rotation
 from unveil.methods.supervised import Supervised
 from unveil.nn import build_encoder
@@ -49,7 +49,8 @@ class Pipeline:
         self.device = pick_device(machine.device)
         self.precision = pick_precision(machine, self.device)
         self.views = self._views(self.task.items)
-        self.test_views = None if self.task.test_items is None else self._views(self.task.test_items)
+        self._check()
+        self.test_views = self._views(self.task.test_items) if len(self.task.test_ids) else None
         self.data_id = store.fingerprint(self.task.items)
         self.trained_by = ""  # identity of the last stage that changed the weights
         self.model = self._fresh_model()
@@ -65,6 +66,22 @@ class Pipeline:
         known = linear_head(encoder.dim, len(self.task.known), rng.generator(seed, "known head"))
         novel = linear_head(encoder.dim, self.task.n_novel, rng.generator(s.seed, "novel head"))
         return Model(encoder, known, novel, self.precision).to(self.device)
+
+    def _check(self) -> None:
+        """What would otherwise be noticed after hours of pre-training, or when the run directory has been begun."""
+        s = self.settings
+        if s.discovery.method not in NAMES:
+            hint = recipe.suggest(s.discovery.method, NAMES)
+            raise UnveilError(f"discovery.method is '{s.discovery.method}'{hint}")
+        if s.rotation.epochs == 0:
+            return
+        if self.task.kind == "vectors":
+            raise UnveilError("vectors cannot be rotated: set rotation.epochs=0")
+        if self.views.shape[1] != self.views.shape[2]:
+            raise UnveilError(
+                f"rotation needs square images, got {self.views.shape[1]}x{self.views.shape[2]}: "
+                "set rotation.epochs=0, or make the images square"
+            )
 
     def evaluator(self) -> Evaluator:
         """Scores for the current views."""
@@ -82,12 +99,6 @@ class Pipeline:
         config = self.settings.rotation
         if config.epochs == 0:
             return
-        if self.task.kind == "vectors":
-            raise UnveilError("vectors cannot be rotated: set rotation.epochs=0")
-        if self.views.shape[1] != self.views.shape[2]:
-            raise UnveilError(
-                f"rotation needs square images, got {self.views.shape[1]}x{self.views.shape[2]}: set augment.size"
-            )
         labels = self.task.labels.tobytes().hex() if config.known_weight else ""
         objective = Rotation(self.model, config).to(self.device)
         loader = self._loader(config, np.arange(len(self.task.ids)), config.seed, n_views=1)
@@ -133,8 +144,8 @@ class Pipeline:
             if not weights.exists():
                 history = self._train(stage, config, objective, loader, folder, evaluate)
                 lines = {"stage": stage, "settings": table, "seconds": history[-1]["seconds"], "history": history}
-                checkpoint.save_model(weights, _pretrained(self.model))
                 files.write_json(folder / "stage.json", lines)
+                checkpoint.save_model(weights, _pretrained(self.model))  # last: it marks the stage as finished
                 (folder / "checkpoint.safetensors").unlink(missing_ok=True)
             else:
                 self.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
@@ -170,15 +181,18 @@ class Pipeline:
         if views == 0:
             return
         begun = time.monotonic()
-        train_views = self._cached(self.views, views)
-        test_views = None if self.test_views is None else self._cached(self.test_views, 0)
+        train_views = self._cached(self.views, views, self.data_id)
+        test_views = None
+        if self.test_views is not None:
+            assert self.task.test_items is not None
+            test_views = self._cached(self.test_views, 0, store.fingerprint(self.task.test_items))
         if train_views is None or (self.test_views is not None and test_views is None):
             return
         self.views, self.test_views = train_views, test_views
         self.model.skip_trunk()
         self.seconds["cache"] = round(time.monotonic() - begun, 2)
 
-    def _cached(self, source: Views, views: int) -> Views | None:
+    def _cached(self, source: Views, views: int, data_id: str) -> Views | None:
         s = self.settings
         with torch.no_grad():
             ((probe,),) = source.stream([Draw(np.zeros(1, dtype=np.int64), (None,))])
@@ -187,8 +201,8 @@ class Pipeline:
         layout = cached.Layout(items=len(source), views=views, shape=tuple(shape), dtype=dtype)
         name = store.identity(
             cache=[layout.full_shape, dtype],
-            trunk=self.trained_by,
-            data=self.data_id,
+            trunk=self.trained_by or self._untrained(),
+            data=data_id,
             augment=recipe.changed(s.augment),
         )
         folder = self.store / name
@@ -205,8 +219,17 @@ class Pipeline:
                     f"trunk cache: {layout.bytes / 1e9:.2f} GB, {views} views of {len(source):,} items, in {folder}",
                     soft_wrap=True,
                 )
-                cached.build(folder, layout, self._trunk_features(source, views))
+                try:
+                    cached.build(folder, layout, self._trunk_features(source, views))
+                except OSError as error:
+                    raise files.disk_error(error, folder) from error
         return cached.CachedViews(folder, self.device, first_view_clean=source.first_view_clean)
+
+    def _untrained(self) -> str:
+        """What a trunk depends on that no stage has trained."""
+        state = self.model.encoder.trunk.state_dict()
+        weights = {name: store.fingerprint(value.cpu().flatten().numpy()) for name, value in state.items()}
+        return store.identity(weights=weights, scaling=[self.settings.data.mean, self.settings.data.std])
 
     @torch.no_grad()
     def _trunk_features(self, source: Views, views: int) -> Iterator[tuple[int, int, torch.Tensor]]:

@@ -65,6 +65,11 @@ def jitter(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
     return ((x - grey) * factors[2] + grey).clamp(0, 255)
 
 
+def noisy(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
+    """Gaussian noise on normalised inputs, so that `strength` is in units of their spread."""
+    return x + strength * torch.randn(x.shape, generator=generator, device=x.device)
+
+
 def _reflect(position: Tensor, size: int) -> Tensor:
     """Positions outside 0..size-1 mirrored back in, the edge itself not repeated."""
     position = position.abs()

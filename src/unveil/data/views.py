@@ -37,7 +37,7 @@ class Views(Protocol):
     shape: tuple[int, ...]
     """Of one item as the network sees it."""
     first_view_clean: bool
-    """Vectors: the clean vector is the first view, since perturbed features make poor neighbours."""
+    """Only the second view is augmented."""
 
     def __len__(self) -> int: ...
 
@@ -49,13 +49,12 @@ class Views(Protocol):
 class ImageViews:
     """Images that fit into memory: one uint8 tensor on the device."""
 
-    first_view_clean = False
-
     def __init__(self, items: Images, data: Data, config: Augment, device: torch.device) -> None:
         self.items = torch.from_numpy(np.ascontiguousarray(items)).to(device)
         _, height, width, channels = items.shape
         self.shape = (channels, height, width)
         self.config, self.device = config, device
+        self.first_view_clean = config.first_view == "clean"
         self.mean, self.std = _statistics(data, channels, device)
 
     def __len__(self) -> int:
@@ -67,9 +66,11 @@ class ImageViews:
             yield tuple(self._view(x, seed) for seed in draw.seeds)
 
     def _view(self, x: Tensor, seed: int | None) -> Tensor:
-        if seed is not None:
-            x = augment.draw(x, self.config, torch.Generator(self.device).manual_seed(seed))
-        return augment.normalise(x, self.mean, self.std)
+        if seed is None:
+            return augment.normalise(x, self.mean, self.std)
+        generator = torch.Generator(self.device).manual_seed(seed)
+        x = augment.normalise(augment.draw(x, self.config, generator), self.mean, self.std)
+        return augment.noisy(x, self.config.noise, generator) if self.config.noise else x
 
 
 class VectorViews:
@@ -93,8 +94,7 @@ class VectorViews:
             yield tuple(x if seed is None else self._noisy(x, seed) for seed in draw.seeds)
 
     def _noisy(self, x: Tensor, seed: int) -> Tensor:
-        generator = torch.Generator(self.device).manual_seed(seed)
-        return x + self.config.noise * torch.randn(x.shape, generator=generator, device=self.device)
+        return augment.noisy(x, self.config.noise, torch.Generator(self.device).manual_seed(seed))
 
 
 class FileViews:

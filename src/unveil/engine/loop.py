@@ -78,8 +78,8 @@ def train(
     progress.start(epochs=config.epochs, steps=steps, done=state["epoch"] * steps + step)
     with Interrupt() as interrupt, progress:
         for epoch in range(state["epoch"], config.epochs):
-            objective.train()
             for batch in loader.epoch(epoch, skip=step):
+                objective.train(sum(map(len, batch.views)) > 1)  # BatchNorm has no statistics of a single row
                 rate = learning_rate(config, epoch + batch.step / steps)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
@@ -109,13 +109,16 @@ def train(
             sums, step = {}, 0
             files.write(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
             save(epoch + 1, 0)
+            if interrupt.asked:  # while it was evaluated
+                raise KeyboardInterrupt
     return history
 
 
 def check_finite(means: dict[str, float], config: Stage) -> None:
     """Stop with advice where training has diverged."""
     if bad := [name for name, value in means.items() if not abs(value) < float("inf")]:
+        stage = type(config).__name__.lower()
         raise UnveilError(
-            f"the loss '{bad[0]}' is not finite any more: training diverged at learning rate {config.lr}; "
-            "run again with a smaller one, for example --set discovery.lr=0.02"
+            f"the loss '{bad[0]}' is not finite any more: {stage} diverged at learning rate {config.lr:g}; "
+            f"run again with a smaller one and another --out, for example --set {stage}.lr={config.lr / 5:g}"
         )

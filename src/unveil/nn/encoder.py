@@ -1,5 +1,6 @@
 """The encoder: input -> trunk -> tail -> z."""
 
+import math
 from pathlib import Path
 
 import torch
@@ -26,11 +27,8 @@ class Encoder(nn.Module):
 
 def build_encoder(config: settings.Encoder, shape: tuple[int, ...], generator: torch.Generator) -> Encoder:
     """The encoder of a recipe for items of `shape`, (channels, height, width) or (features,), freshly drawn."""
-    if (config.name == "mlp") != (len(shape) == 1):
-        kind = "vectors" if len(shape) == 1 else "images"
-        raise UnveilError(
-            f"the encoder '{config.name}' does not take {kind}: use {'mlp' if len(shape) == 1 else 'compact'}"
-        )
+    if config.name != "mlp" and len(shape) == 1:
+        raise UnveilError(f"the encoder '{config.name}' takes images, not vectors: set encoder.name=mlp")
     with torch.random.fork_rng(devices=[]):  # layers draw from the global stream when they are built
         torch.manual_seed(generator.initial_seed())
         encoder = Encoder(*_parts(config, shape))
@@ -56,8 +54,8 @@ def _parts(config: settings.Encoder, shape: tuple[int, ...]) -> tuple[nn.Module,
                 shape[0], width=config.width, blocks=config.blocks, strides=config.strides, space_to_depth=side
             )
         case "mlp":
-            trunk = nn.Sequential(nn.Linear(shape[0], config.width), nn.BatchNorm1d(config.width), nn.ReLU())
-            tail = nn.Sequential(nn.Linear(config.width, config.width), nn.BatchNorm1d(config.width), nn.ReLU())
+            layer = lambda inputs: (nn.Linear(inputs, config.width), nn.BatchNorm1d(config.width), nn.ReLU())  # noqa: E731
+            trunk, tail = nn.Sequential(nn.Flatten(), *layer(math.prod(shape))), nn.Sequential(*layer(config.width))
             return trunk, tail, config.width
 
 

@@ -1,0 +1,246 @@
+"""Recipes: the paper's values, what a file may say, and what people are told when it is wrong."""
+
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from unveil import recipe
+from unveil.errors import UnveilError
+from unveil.settings import Data, Discovery, Settings
+
+REFERENCE_CODE = {
+    "cifar10": {"scl_weight", "scl_start", "k_easy", "view_among_neighbors", "consistency_rows", "milestones"},
+    "cifar100": {"scl_weight", "scl_start", "view_among_neighbors", "consistency_rows", "milestones"},
+    "imagenet": {
+        *("queue", "queue_labelled", "scl_weight", "scl_start", "view_among_neighbors", "consistency_rows"),
+        "milestones",
+    },
+}
+
+
+def error(*overrides: str, source: str = "digits") -> str:
+    """The message that some overrides give."""
+    with pytest.raises(UnveilError) as caught:
+        recipe.load(source, overrides)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def flat(table: dict[str, Any], where: str = "") -> dict[str, Any]:
+    """Nested tables by dotted key."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        found |= flat(value, f"{where}{key}.") if isinstance(value, dict) else {f"{where}{key}": value}
+    return found
+
+
+def written(folder: Path, text: str, name: str = "mine.toml") -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def test_the_promised_recipes_are_there() -> None:
+    promised = {"cifar10", "cifar100", "imagenet", "digits", "cifar10-desk", "imagenet20"}
+    assert promised | {f"{name}-reference-code" for name in REFERENCE_CODE} <= set(recipe.names())
+
+
+@pytest.mark.parametrize("name", recipe.names())
+def test_every_shipped_recipe_loads_and_survives_a_round_trip(name: str) -> None:
+    settings = recipe.load(name)
+    assert settings.name == name
+    assert recipe.parse(recipe.dump(settings), "dump") == settings
+
+
+@pytest.mark.parametrize(
+    ("name", "consistency", "rampup", "epochs", "batch", "milestones"),
+    [
+        ("cifar10", 5, 50, 200, 128, (170,)),
+        ("cifar100", 50, 150, 200, 128, (170,)),
+        ("imagenet", 10, 50, 90, 512, (30, 60)),
+    ],
+)
+def test_discovery_has_the_values_of_section_4_1(
+    name: str, consistency: float, rampup: float, epochs: int, batch: int, milestones: tuple[int, ...]
+) -> None:
+    config = recipe.load(name).discovery
+    assert (config.consistency, config.rampup) == (consistency, rampup)
+    assert (config.epochs, config.batch, config.milestones) == (epochs, batch, milestones)
+    assert (config.schedule, config.lr, config.decay, config.momentum) == ("step", 0.1, 0.1, 0.9)
+    assert (config.queue, config.queue_labelled, config.k1, config.k1_fraction) == (2000, None, None, 0.5)
+    assert (config.alpha, config.temperature, config.threshold) == (0.2, 0.05, 0.95)
+    assert (config.ncl_start, config.scl_start, config.hng_start) == (1, 1, 3)
+    assert (config.k_easy, config.k_hard, config.rounds) == (400, 400, 5)
+    assert config.mixes == pytest.approx((1 / 3, 2 / 3))
+    assert (config.method, config.pairs, config.novel_head) == ("ncl-hng", "cosine", "random")
+    assert (config.ce_weight, config.bce_weight, config.ncl_weight, config.scl_weight) == (1, 1, 1, 1)
+
+
+def test_the_papers_data_and_encoders() -> None:
+    assert (recipe.load("cifar10").data.known, recipe.load("cifar100").data.known) == (5, 80)
+    assert recipe.load("cifar10").encoder.name == recipe.load("cifar100").encoder.name == "resnet18"
+    imagenet = recipe.load("imagenet")
+    assert (imagenet.data.known, imagenet.data.novel) == ("package:imagenet-known-882", "package:imagenet-novel-30-A")
+    assert imagenet.discovery.labelled_per_batch == 384
+    assert (imagenet.rotation.epochs, imagenet.supervised.train) == (0, "all")
+    assert imagenet.encoder.name == "resnet18-imagenet"
+
+
+@pytest.mark.parametrize("name", REFERENCE_CODE)
+def test_a_reference_code_preset_differs_in_what_it_lists_alone(name: str) -> None:
+    paper, code = (
+        flat(recipe.to_table(recipe.load(source, ["name=x"]))) for source in (name, f"{name}-reference-code")
+    )
+    different = {key for key in paper.keys() | code.keys() if paper.get(key) != code.get(key)}
+    assert different == {f"discovery.{key}" for key in REFERENCE_CODE[name]}
+
+
+@pytest.mark.parametrize(
+    ("override", "table", "key", "value"),
+    [
+        ("discovery.alpha=0.3", "discovery", "alpha", 0.3),
+        ("discovery.alpha=1", "discovery", "alpha", 1.0),
+        ("discovery.lr = 1e-3 ", "discovery", "lr", 0.001),
+        ("discovery.queue=512", "discovery", "queue", 512),
+        ("augment.flip=true", "augment", "flip", True),
+        ("discovery.method=baseline", "discovery", "method", "baseline"),
+        ('discovery.method="baseline"', "discovery", "method", "baseline"),
+        ("data.name=some/folder of mine", "data", "name", "some/folder of mine"),
+        ("discovery.pairs=calibrated", "discovery", "pairs", "calibrated"),
+        ("discovery.milestones=[1, 2]", "discovery", "milestones", (1, 2)),
+        ("discovery.mixes=[0.5]", "discovery", "mixes", (0.5,)),
+        ("augment.crop=[0.5, 1]", "augment", "crop", (0.5, 1.0)),
+        ('data.known=["1", "7"]', "data", "known", ("1", "7")),
+        ("data.known=3", "data", "known", 3),
+        ("data.known=not names.txt", "data", "known", "not names.txt"),
+        ("machine.device=cuda:1", "machine", "device", "cuda:1"),
+    ],
+)
+def test_overrides_take_the_type_of_their_key(override: str, table: str, key: str, value: object) -> None:
+    found = getattr(getattr(recipe.load("digits", [override]), table), key)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_none_unsets_what_may_be_unset_and_nothing_else() -> None:
+    assert recipe.load("imagenet", ["data.novel=none"]).data.novel is None
+    assert recipe.load("imagenet", ["discovery.labelled_per_batch=None"]).discovery.labelled_per_batch is None
+    assert "'discovery.alpha' is None, expected a number" in error("discovery.alpha=none")
+    assert "did you mean 'alpha'?" in error("discovery.alpa=none")
+
+
+def test_the_last_override_wins_and_an_override_makes_a_missing_table() -> None:
+    assert recipe.load("digits", ["seed=1", "seed=2"]).seed == 2
+    assert recipe.load("digits", ["supervised.epochs=3"]).supervised.epochs == 3
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("discovery.alhpa=0.3", "unknown key 'discovery.alhpa'; did you mean 'alpha'?"),
+        ("discvery.alpha=0.3", "unknown key 'discvery'; did you mean 'discovery'?"),
+        ("alpha=0.3", "unknown key 'alpha'; did you mean 'discovery.alpha'?"),
+        ("discovery.width=3", "unknown key 'discovery.width'; did you mean 'encoder.width'?"),
+        ("discovery.zzzzzz=1", "unknown key 'discovery.zzzzzz'; there are: epochs, batch"),
+        ("discovery.alpha=much", "'discovery.alpha' is 'much', expected a number"),
+        ("discovery.alpha=true", "'discovery.alpha' is True, expected a number"),
+        ("discovery.epochs=1.5", "'discovery.epochs' is 1.5, expected a whole number"),
+        ("augment.flip=1", "'augment.flip' is 1, expected true or false"),
+        ("data.name=1", "'data.name' is 1, expected a string"),
+        ("data.known=[0, 1]", "'data.known' is [0, 1], expected a whole number or a list of strings or a string"),
+        ("discovery.milestones=3", "'discovery.milestones' is 3, expected a list of whole numbers"),
+        ("augment.crop=[0.5]", "'augment.crop' is [0.5], expected a list of 2 numbers"),
+        ("discovery.pairs=cosinus", "'discovery.pairs' is 'cosinus'; did you mean 'cosine'?"),
+        ("rotation=3", "'rotation' is a table of settings, got 3"),
+        ("name.first=x", "'name' is a value, not a table"),
+        ("discovery.alpha", "write it as table.key=value"),
+        ("=3", "write it as table.key=value"),
+        ("discovery.alpha=2", "discovery.alpha is 2.0: give a number from 0 to 1"),
+        ("rotation.epochs=-1", "rotation.epochs is -1: give 0 or more"),
+        ("rotation.momentum=0", "rotation.nesterov needs momentum"),
+        ("discovery.lr=nan", "discovery.lr is nan"),
+        ("discovery.labelled_per_batch=64", "in batches of 64: give 1 to 63"),
+        ("discovery.k1=0", "discovery.k1 is 0"),
+        ("discovery.mixes=[]", "discovery.mixes is []"),
+        ("encoder.blocks=[1, 1]", "encoder.blocks is [1, 1]: give four"),
+        ("augment.crop=[0.9, 0.1]", "augment.crop is [0.9, 0.1]"),
+        ("data.std=[0.0]", "data.std is [0.0]"),
+        ("machine.workers=-1", "machine.workers is -1"),
+        ("seed=-1", "seed is -1: give a whole number from 0"),
+    ],
+)
+def test_a_bad_override_is_told_in_one_line(override: str, said: str) -> None:
+    assert said in error(override)
+
+
+def test_an_unknown_recipe_is_told_with_the_nearest_one() -> None:
+    assert "no recipe called 'cifar-10'; did you mean 'cifar10'?" in error(source="cifar-10")
+    assert "there are: cifar10" in error(source="qqq")
+    assert "no recipe file at gone.toml" in error(source="gone.toml")
+
+
+def test_a_file_may_extend_a_shipped_recipe_or_a_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    written(tmp_path, 'extends = "digits"\n[discovery]\nalpha = 0.4\nqueue = 9\n', "base.toml")
+    mine = written(tmp_path, 'extends = "../base.toml"\n[discovery]\nalpha = 0.5\n', "inner/mine.toml")
+    settings = recipe.load(mine)
+    assert settings.name == "mine"
+    assert (settings.discovery.alpha, settings.discovery.queue) == (0.5, 9)
+    assert settings.encoder == recipe.load("digits").encoder
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[data\n", "mine.toml is not valid TOML"),
+        ("[data]\nname = 'digits'\nname = 'x'\n", "mine.toml is not valid TOML"),
+        ("extends = 'mine.toml'\n", "extends itself"),
+        ("extends = 'digitz'\n", "did you mean 'digits'?"),
+        ("extends = 'gone.toml'\n", "gone.toml"),
+        ("[discovery]\nalpha = 0.1\n", "the recipe has no 'data'"),
+        ("[data]\nknown = 3\n", "the recipe has no 'data.name'"),
+        ("data = 3\n", "'data' is a table of settings, got 3"),
+    ],
+)
+def test_a_bad_file_is_told_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    assert said in error(source=written(tmp_path, text))
+
+
+def test_a_file_that_is_no_text_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_bytes(b"\xff\xfe\x00name")
+    assert "mine.toml cannot be read" in error(source=str(tmp_path / "mine.toml"))
+
+
+floats = st.floats(allow_nan=False, allow_infinity=False)
+texts = st.text(st.characters(exclude_categories=["Cs"]))  # every character that UTF-8 can hold
+
+
+@example(name='\x7f\x00"\\\r\n[é]', data="", known=["\x7f"], mean=[1e16, 5e-324, -0.0], weight=1e-7, seed=0)
+@given(name=texts, data=texts, known=st.lists(texts), mean=st.lists(floats), weight=floats, seed=st.integers(0, 99))
+def test_any_value_survives_the_way_through_toml(
+    name: str, data: str, known: list[str], mean: list[float], weight: float, seed: int
+) -> None:
+    settings = Settings(
+        name=name,
+        data=Data(name=data, known=tuple(known), mean=tuple(mean)),
+        discovery=Discovery(bce_weight=weight, consistency=-weight),
+        seed=seed,
+    )
+    assert recipe.parse(recipe.dump(settings), "dump") == settings
+
+
+@given(st.text(string.ascii_letters + "._-", min_size=1))
+def test_any_key_is_known_or_refused(key: str) -> None:
+    table = recipe.to_table(recipe.load("digits"))
+    if key not in table:
+        with pytest.raises(UnveilError, match="unknown key"):
+            recipe.from_table({**table, key: 1})
+
+
+def test_changed_leaves_defaults_out() -> None:
+    assert recipe.changed(Discovery()) == {}
+    assert recipe.changed(Discovery(alpha=0.3, milestones=(1,))) == {"alpha": 0.3, "milestones": [1]}
