@@ -100,9 +100,11 @@ def test_supervised_contrastive() -> None:
 
 def test_pairs_and_their_cross_entropy() -> None:
     z, q = unit(0, 8), unit(2, 8, 5).softmax(dim=1)
-    z[4] = 3 * z[0]
+    z[4], z[5] = 3 * z[0], z[1] + 0.2 * unit(3, 1)[0]  # of cosine 1, and a little above the threshold
     same = losses.cosine_pairs(z)
-    assert int(same.sum()) > 8
+    assert bool(same[1, 5])
+    assert float(F.cosine_similarity(z[1], z[5], dim=0)) < 0.999
+    assert int(same.sum()) == 8 + 2 * 2
     agree(
         lambda logits: losses.pairwise_bce(logits.softmax(dim=1), q, same),
         lambda logits: literal.pair_bce(literal.unit(z), logits.softmax(dim=1), q),

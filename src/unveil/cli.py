@@ -42,7 +42,7 @@ def run(
     set_
         Change a setting, for example --set discovery.alpha=0.3; may be given several times.
     out
-        The run directory. Default: runs/RECIPE-METHOD-seedN.
+        The run directory. Default: runs/RECIPE-METHOD-seedN, with a mark where --set is used.
     root
         Where data sets lie. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
     store
@@ -58,7 +58,7 @@ def run(
     from unveil import runs
     from unveil.store import default_store
 
-    folder = out or Path("runs") / f"{settings.name}-{settings.discovery.method}-seed{settings.seed}"
+    folder = out or runs.default_folder(settings, changed=bool(set_))
     record = runs.run(settings, out=folder, store=store or default_store(), root=root, resume=resume)
     _summary(record, folder)
 

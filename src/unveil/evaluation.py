@@ -116,7 +116,7 @@ class Evaluator:
         near = cosines.topk(k, dim=1).indices
         right = positives = pairs = 0.0
         known = torch.from_numpy(y_l).to(z.device)
-        for rows in order.split(self._unlabelled_per_batch(len(z)))[:TRIALS]:
+        for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
             same = positive_pairs(z[rows], z_l, known, self.config, self.task.n_novel)
             truly = y[rows][:, None] == y[rows]
             off = ~torch.eye(len(same), dtype=torch.bool, device=same.device)

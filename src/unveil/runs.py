@@ -20,6 +20,7 @@ from unveil.errors import UnveilError
 from unveil.evaluation import features
 from unveil.settings import Settings
 from unveil.stages import Pipeline
+from unveil.store import LOCK, identity, locked
 
 
 def run(
@@ -41,6 +42,12 @@ def run(
     task, truth = make_task(catalog.load(settings.data.name, root), settings.data)
     check_sizes(len(task.unlabelled), task.n_novel)
     pipeline = Pipeline(settings, task, truth, store, console)
+    with locked(out, wait=False):
+        return _run(pipeline, out)
+
+
+def _run(pipeline: Pipeline, out: Path) -> dict[str, Any]:
+    settings, task, console = pipeline.settings, pipeline.task, pipeline.console
     files.write(out / "config.toml", recipe.dump(settings))
     files.write_json(out / "environment.json", environment(pipeline))
     files.write_json(
@@ -72,12 +79,18 @@ def run(
     return record
 
 
+def default_folder(settings: Settings, changed: bool) -> Path:
+    """runs/RECIPE-METHOD-seedN, with a mark of its settings where a recipe was changed."""
+    mark = f"-{identity(settings=recipe.to_table(settings))[:6]}" if changed else ""
+    return Path("runs") / f"{settings.name}-{settings.discovery.method}-seed{settings.seed}{mark}"
+
+
 def prepare(out: Path, settings: Settings, *, resume: bool) -> None:
     """Make sure that the directory is free, or holds this very run."""
     config = out / "config.toml"
     if out.exists() and not out.is_dir():
         raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
-    if not out.exists() or not any(out.iterdir()):
+    if not out.exists() or not any(path.name != LOCK for path in out.iterdir()):
         return
     if not config.exists():
         raise UnveilError(f"{out} is not empty and no run directory: choose another --out")

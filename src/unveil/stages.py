@@ -1,27 +1,24 @@
 """rotation → supervised → discovery. Each stage can be run, resumed and reused alone."""
 
-import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
 from rich.console import Console
-from rich.progress import track
 from torch import nn
 
 from unveil import files, recipe, rng, store
-from unveil.data import cached
-from unveil.data.loader import Loader, clean_draws
+from unveil.data.cached import CachedViews
+from unveil.data.loader import Loader
 from unveil.data.task import Task, Truth
-from unveil.data.views import Draw, Views, make_views
+from unveil.data.views import Views, make_views
 from unveil.engine import checkpoint
 from unveil.engine.loop import Metrics, Objective, train
 from unveil.engine.progress import Bar
 from unveil.errors import UnveilError
-from unveil.evaluation import CHUNK, Evaluator, features, warnings
+from unveil.evaluation import Evaluator, features, warnings
 from unveil.hardware import pick_device, pick_precision
 from unveil.methods.catalog import NAMES, make_method
 from unveil.methods.rotation import Rotation
@@ -30,6 +27,7 @@ from unveil.nn import build_encoder
 from unveil.nn.heads import linear_head, start_from_kmeans
 from unveil.nn.model import Model
 from unveil.settings import Settings, Stage
+from unveil.trunk_cache import cached_views
 
 
 @dataclass
@@ -53,6 +51,7 @@ class Pipeline:
         self.test_views = self._views(self.task.test_items) if len(self.task.test_ids) else None
         self.data_id = store.fingerprint(self.task.items)
         self.trained_by = ""  # identity of the last stage that changed the weights
+        self.trunk_by = ""  # and of the last that changed the trunk
         self.model = self._fresh_model()
 
     def _views(self, items: object) -> Views:
@@ -103,6 +102,7 @@ class Pipeline:
         objective = Rotation(self.model, config).to(self.device)
         loader = self._loader(config, np.arange(len(self.task.ids)), config.seed, n_views=1)
         self._stored("rotation", config, objective, loader, labels, lambda: self.evaluator().supervised(self.model))
+        self.trunk_by = self.trained_by
 
     def supervised(self) -> None:
         """Known classes; the trunk stays as self-supervision left it unless the recipe says otherwise."""
@@ -115,6 +115,8 @@ class Pipeline:
         loader = self._loader(config, self.task.labelled, config.seed, n_views=1)
         labels = self.task.labels.tobytes().hex()
         self._stored("supervised", config, objective, loader, labels, lambda: self.evaluator().supervised(self.model))
+        if config.train == "all":
+            self.trunk_by = self.trained_by
 
     def _stored(
         self,
@@ -131,7 +133,7 @@ class Pipeline:
         self.trained_by = store.identity(
             stage=stage,
             settings=table,
-            encoder=recipe.changed(s.encoder),
+            encoder=self._encoder_identity(),
             augment=recipe.changed(s.augment),
             scaling=[s.data.mean, s.data.std],
             data=self.data_id,
@@ -145,12 +147,18 @@ class Pipeline:
                 history = self._train(stage, config, objective, loader, folder, evaluate)
                 lines = {"stage": stage, "settings": table, "seconds": history[-1]["seconds"], "history": history}
                 files.write_json(folder / "stage.json", lines)
-                checkpoint.save_model(weights, _pretrained(self.model))  # last: it marks the stage as finished
+                checkpoint.save_model(weights, _pretrained(self.model, labels))  # last: it marks the stage as finished
                 (folder / "checkpoint.safetensors").unlink(missing_ok=True)
             else:
                 self.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
-            checkpoint.load_model(weights, _pretrained(self.model))
+            checkpoint.load_model(weights, _pretrained(self.model, labels))
             self.seconds[stage] = files.read_json(folder / "stage.json")["seconds"]
+
+    def _encoder_identity(self) -> dict[str, Any]:
+        """The encoder's settings, with the content of a weights file in place of its path."""
+        config = self.settings.encoder
+        weights = {} if config.weights is None else {"weights": store.fingerprint_file(Path(config.weights))}
+        return recipe.changed(config) | weights
 
     def _train(
         self,
@@ -176,76 +184,31 @@ class Pipeline:
         )
 
     def cache_trunk(self) -> None:
-        """Keep the frozen trunk's outputs for some views of each item, where the recipe asks and the disk allows."""
-        views = self.settings.machine.cache_views
-        if views == 0:
+        """Keep the frozen trunk's outputs on disk, where the recipe asks for it and the disk allows."""
+        count = self.settings.machine.cache_views
+        if count == 0:
             return
-        begun = time.monotonic()
-        train_views = self._cached(self.views, views, self.data_id)
-        test_views = None
-        if self.test_views is not None:
-            assert self.task.test_items is not None
-            test_views = self._cached(self.test_views, 0, store.fingerprint(self.task.test_items))
+        train_views = self._cached(self.views, self.task.items, count)
+        test_views = None if self.test_views is None else self._cached(self.test_views, self.task.test_items, 0)
         if train_views is None or (self.test_views is not None and test_views is None):
             return
         self.views, self.test_views = train_views, test_views
         self.model.skip_trunk()
-        self.seconds["cache"] = round(time.monotonic() - begun, 2)
+        self.seconds["cache"] = train_views.seconds + (0 if test_views is None else test_views.seconds)
 
-    def _cached(self, source: Views, views: int, data_id: str) -> Views | None:
-        s = self.settings
-        with torch.no_grad():
-            ((probe,),) = source.stream([Draw(np.zeros(1, dtype=np.int64), (None,))])
-            shape = self.model.trunk(probe)[0].movedim(0, -1).shape  # channels last
-        dtype = "bfloat16" if self.precision == torch.bfloat16 else "float16"
-        layout = cached.Layout(items=len(source), views=views, shape=tuple(shape), dtype=dtype)
-        name = store.identity(
-            cache=[layout.full_shape, dtype],
-            trunk=self.trained_by or self._untrained(),
-            data=data_id,
-            augment=recipe.changed(s.augment),
-        )
-        folder = self.store / name
-        with store.locked(folder):
-            if not cached.complete(folder):
-                free = shutil.disk_usage(folder).free / 1e9
-                if free < layout.bytes / 1e9 + 1:
-                    self.console.print(
-                        f"warning: the trunk cache needs {layout.bytes / 1e9:.1f} GB and {free:.1f} GB are free "
-                        f"on {self.store}: going on without it, which is slower"
-                    )
-                    return None
-                self.console.print(
-                    f"trunk cache: {layout.bytes / 1e9:.2f} GB, {views} views of {len(source):,} items, in {folder}",
-                    soft_wrap=True,
-                )
-                try:
-                    cached.build(folder, layout, self._trunk_features(source, views))
-                except OSError as error:
-                    raise files.disk_error(error, folder) from error
-        return cached.CachedViews(folder, self.device, first_view_clean=source.first_view_clean)
+    def _cached(self, source: Views, items: object, count: int) -> CachedViews | None:
+        made_from = {
+            "trunk": self.trunk_by or self._untrained(),
+            "data": store.fingerprint(items),  # type: ignore[arg-type]
+            "augment": recipe.changed(self.settings.augment),
+        }
+        return cached_views(source, self.model, count, made_from=made_from, folder=self.store, console=self.console)
 
     def _untrained(self) -> str:
         """What a trunk depends on that no stage has trained."""
         state = self.model.encoder.trunk.state_dict()
         weights = {name: store.fingerprint(value.cpu().flatten().numpy()) for name, value in state.items()}
         return store.identity(weights=weights, scaling=[self.settings.data.mean, self.settings.data.std])
-
-    @torch.no_grad()
-    def _trunk_features(self, source: Views, views: int) -> Iterator[tuple[int, int, torch.Tensor]]:
-        rows = np.arange(len(source))
-        self.model.eval()
-        for draw in self._track(clean_draws(rows, CHUNK)):
-            first = int(draw.rows[0])
-            seeds = [None, *(rng.number(0, f"cached view {view}", 0, first) for view in range(views))]
-            draws = [Draw(draw.rows, (seed,)) for seed in seeds]
-            for view, (x,) in enumerate(source.stream(draws)):
-                yield first, view, self.model.trunk(x)
-
-    def _track(self, draws: list[Draw]) -> Iterator[Draw]:
-        return iter(
-            track(draws, "trunk cache", console=self.console, transient=True, disable=not self.console.is_terminal)
-        )
 
     def discovery(self, folder: Path) -> list[Metrics]:
         """The stage that finds the novel classes. Its checkpoint lives in the run directory."""
@@ -290,6 +253,7 @@ class Pipeline:
         )
 
 
-def _pretrained(model: Model) -> nn.ModuleDict:
-    """What pre-training leaves behind: the novel head is no part of it, every seed draws its own."""
-    return nn.ModuleDict({"encoder": model.encoder, "known_head": model.known_head})
+def _pretrained(model: Model, labels: str) -> nn.ModuleDict:
+    """What a stage leaves behind: the known head only where labels were used, and never the novel head, which every
+    discovery seed draws for itself."""
+    return nn.ModuleDict({"encoder": model.encoder} | ({"known_head": model.known_head} if labels else {}))

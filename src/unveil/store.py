@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from unveil.data.dataset import Items
+from unveil.errors import UnveilError
 from unveil.files import disk_error
 
+LOCK = ".lock"
 FORMAT = 1  # raise it when stored stages of older versions must not be reused
 
 
@@ -44,14 +46,23 @@ def fingerprint(items: Items) -> str:
     return digest.hexdigest()[:20]
 
 
+def fingerprint_file(path: Path) -> str:
+    """The content of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:20]
+
+
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Only one process at a time fills a folder of the store; others wait and then find it filled."""
+def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """Only one process at a time fills a folder; others wait and then find it filled, or are told."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("w")
+        file = (folder / LOCK).open("w")
     except OSError as error:
         raise disk_error(error, folder) from error
     with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise UnveilError(f"another process is working in {folder}: wait for it, or choose another --out") from None
         yield

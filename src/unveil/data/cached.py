@@ -3,8 +3,9 @@
 import json
 import math
 import os
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,7 @@ class CachedViews:
     def __init__(self, path: Path, device: torch.device, *, first_view_clean: bool = False) -> None:
         self.first_view_clean = first_view_clean
         described = json.loads((path / "layout.json").read_text())
+        self.seconds: float = described.pop("seconds")
         self.layout = Layout(**{**described, "shape": tuple(described["shape"])})
         self.device = device
         self.stored = np.memmap(path / "views.bin", dtype=np.int16, mode="r", shape=self.layout.full_shape)
@@ -72,7 +74,9 @@ class CachedViews:
 
 
 def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]]) -> None:
-    """Fill a new cache from (first row, view, features (B, C, h, w) or (B, D)). The layout file is written last."""
+    """Fill a new cache from (first row, view, features (B, C, h, w) or (B, D)). The layout file, written
+    last, marks it as finished and says what it cost."""
+    begun = time.monotonic()
     path.mkdir(parents=True, exist_ok=True)
     with (path / "views.bin").open("wb") as file:
         if hasattr(os, "posix_fallocate"):  # a full disk is an error here, not a crash at some later write
@@ -85,10 +89,8 @@ def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]]) 
         values = x.to(TYPES[layout.dtype]).contiguous().cpu().view(torch.int16).numpy()
         stored[row : row + len(values), view] = values
     stored.flush()
-    write_json(
-        path / "layout.json",
-        {"items": layout.items, "views": layout.views, "shape": list(layout.shape), "dtype": layout.dtype},
-    )
+    seconds = round(time.monotonic() - begun, 2)
+    write_json(path / "layout.json", {**asdict(layout), "shape": list(layout.shape), "seconds": seconds})
 
 
 def complete(path: Path) -> bool:

@@ -52,7 +52,7 @@ class ImageViews:
     def __init__(self, items: Images, data: Data, config: Augment, device: torch.device) -> None:
         self.items = torch.from_numpy(np.ascontiguousarray(items)).to(device)
         _, height, width, channels = items.shape
-        self.shape = (channels, height, width)
+        self.shape: tuple[int, ...] = (channels, height, width)
         self.config, self.device = config, device
         self.first_view_clean = config.first_view == "clean"
         self.mean, self.std = _statistics(data, channels, device)
@@ -80,7 +80,7 @@ class VectorViews:
 
     def __init__(self, items: Vectors, config: Augment, device: torch.device) -> None:
         self.items, self.config, self.device = items, config, device
-        self.shape = (items.shape[1],)
+        self.shape: tuple[int, ...] = (items.shape[1],)
         sample = items[:: max(1, len(items) // 10_000)]
         self.mean = torch.from_numpy(np.asarray(sample.mean(axis=0))).to(device)
         self.spread = torch.from_numpy(np.asarray(sample.std(axis=0))).to(device).clamp_min(1e-6)
@@ -106,7 +106,7 @@ class FileViews:
         if config.size is None:
             raise UnveilError("image files need augment.size, the side of a view in pixels (224 for ImageNet)")
         self.items, self.config, self.device, self.workers = items, config, device, workers
-        self.shape = (3, config.size, config.size)
+        self.shape: tuple[int, ...] = (3, config.size, config.size)
         self.mean, self.std = _statistics(data, 3, device)
 
     def __len__(self) -> int:

@@ -85,7 +85,7 @@ def train(
                     group["lr"] = rate
                 losses = objective.losses(batch)
                 optimizer.zero_grad(set_to_none=True)
-                torch.stack(list(losses.values())).sum().backward()
+                torch.autograd.backward(torch.stack(list(losses.values())).sum())
                 optimizer.step()
                 objective.after_step()
                 for name, value in losses.items():

@@ -1,7 +1,5 @@
 """Discovery methods by name."""
 
-from torch import nn
-
 from unveil.errors import UnveilError
 from unveil.methods.baseline import Baseline
 from unveil.methods.ncl import NCL
@@ -11,7 +9,7 @@ from unveil.settings import Discovery
 NAMES = ("baseline", "ncl", "ncl-hng")
 
 
-def make_method(model: Model, config: Discovery, *, unlabelled: int, labelled: int, seed: int) -> nn.Module:
+def make_method(model: Model, config: Discovery, *, unlabelled: int, labelled: int, seed: int) -> Baseline | NCL:
     """The objective of the discovery stage."""
     match config.method:
         case "baseline":

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from unveil import settings
 from unveil.errors import UnveilError
-from unveil.nn.resnet import resnet
+from unveil.nn.resnet import channels_last, resnet
 
 
 class Encoder(nn.Module):
@@ -34,7 +34,8 @@ def build_encoder(config: settings.Encoder, shape: tuple[int, ...], generator: t
         encoder = Encoder(*_parts(config, shape))
     if config.weights is not None:
         _load(encoder, Path(config.weights))
-    return encoder.to(memory_format=torch.channels_last)
+    channels_last(encoder)
+    return encoder
 
 
 def _parts(config: settings.Encoder, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module, int]:
@@ -54,9 +55,12 @@ def _parts(config: settings.Encoder, shape: tuple[int, ...]) -> tuple[nn.Module,
                 shape[0], width=config.width, blocks=config.blocks, strides=config.strides, space_to_depth=side
             )
         case "mlp":
-            layer = lambda inputs: (nn.Linear(inputs, config.width), nn.BatchNorm1d(config.width), nn.ReLU())  # noqa: E731
-            trunk, tail = nn.Sequential(nn.Flatten(), *layer(math.prod(shape))), nn.Sequential(*layer(config.width))
-            return trunk, tail, config.width
+            trunk = nn.Sequential(nn.Flatten(), *_dense(math.prod(shape), config.width))
+            return trunk, nn.Sequential(*_dense(config.width, config.width)), config.width
+
+
+def _dense(inputs: int, outputs: int) -> list[nn.Module]:
+    return [nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.ReLU()]
 
 
 def _load(encoder: Encoder, path: Path) -> None:

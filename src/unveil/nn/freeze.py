@@ -2,18 +2,17 @@
 
 import copy
 
-import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
-from unveil.nn.resnet import ConvBN
+from unveil.nn.resnet import ConvBN, channels_last
 
 
 def frozen(trunk: nn.Module) -> nn.Module:
     """A copy of the trunk for inference alone."""
     trunk = copy.deepcopy(trunk).eval().requires_grad_(False)
     _fold(trunk)
-    return trunk.to(memory_format=torch.channels_last)
+    return channels_last(trunk)
 
 
 def _fold(module: nn.Module) -> None:

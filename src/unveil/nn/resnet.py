@@ -7,6 +7,7 @@ for machines without an accelerator.
 from collections.abc import Sequence
 from typing import Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -61,6 +62,11 @@ class Pool(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x.float().mean(dim=(2, 3))
+
+
+def channels_last(module: nn.Module) -> nn.Module:
+    """The module with its weights laid out as the convolutions of CPUs and tensor cores like them."""
+    return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
 def stem(channels: int, width: int, kind: Literal["cifar", "imagenet"], space_to_depth: int = 1) -> nn.Sequential:
