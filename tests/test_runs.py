@@ -21,6 +21,7 @@ from unveil import files, recipe, runs
 from unveil.engine import checkpoint
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
+from unveil.store import LOCK
 
 FILES = {
     *("config.toml", "metrics.jsonl", "model.safetensors", "classes.json", "predictions.csv", "features.npy"),

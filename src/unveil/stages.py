@@ -15,12 +15,13 @@ from unveil.data.loader import Loader
 from unveil.data.task import Task, Truth
 from unveil.data.views import Views, make_views
 from unveil.engine import checkpoint
-from unveil.engine.loop import Metrics, Objective, train
+from unveil.engine.loop import Metrics, train
 from unveil.engine.progress import Bar
 from unveil.errors import UnveilError
 from unveil.evaluation import Evaluator, features, warnings
 from unveil.hardware import pick_device, pick_precision
 from unveil.methods.catalog import NAMES, make_method
+from unveil.methods.method import Method
 from unveil.methods.rotation import Rotation
 from unveil.methods.supervised import Supervised
 from unveil.nn import build_encoder
@@ -99,9 +100,9 @@ class Pipeline:
         if config.epochs == 0:
             return
         labels = self.task.labels.tobytes().hex() if config.known_weight else ""
-        objective = Rotation(self.model, config).to(self.device)
+        method = Rotation(self.model, config).to(self.device)
         loader = self._loader(config, np.arange(len(self.task.ids)), config.seed, n_views=1)
-        self._stored("rotation", config, objective, loader, labels, lambda: self.evaluator().supervised(self.model))
+        self._stored("rotation", config, method, loader, labels, lambda: self.evaluator().supervised(self.model))
         self.trunk_by = self.trained_by
 
     def supervised(self) -> None:
@@ -111,10 +112,10 @@ class Pipeline:
             return
         if config.train == "tail":
             self.model.freeze_trunk()
-        objective = Supervised(self.model)
+        method = Supervised(self.model)
         loader = self._loader(config, self.task.labelled, config.seed, n_views=1)
         labels = self.task.labels.tobytes().hex()
-        self._stored("supervised", config, objective, loader, labels, lambda: self.evaluator().supervised(self.model))
+        self._stored("supervised", config, method, loader, labels, lambda: self.evaluator().supervised(self.model))
         if config.train == "all":
             self.trunk_by = self.trained_by
 
@@ -122,7 +123,7 @@ class Pipeline:
         self,
         stage: str,
         config: Stage,
-        objective: Objective,
+        method: Method,
         loader: Loader,
         labels: str,
         evaluate: Callable[[], Metrics],
@@ -144,7 +145,7 @@ class Pipeline:
         with store.locked(folder):
             weights = folder / "model.safetensors"
             if not weights.exists():
-                history = self._train(stage, config, objective, loader, folder, evaluate)
+                history = self._train(stage, config, method, loader, folder, evaluate)
                 lines = {"stage": stage, "settings": table, "seconds": history[-1]["seconds"], "history": history}
                 files.write_json(folder / "stage.json", lines)
                 checkpoint.save_model(weights, _pretrained(self.model, labels))  # last: it marks the stage as finished
@@ -164,7 +165,7 @@ class Pipeline:
         self,
         stage: str,
         config: Stage,
-        objective: Objective,
+        method: Method,
         loader: Loader,
         folder: Path,
         evaluate: Callable[[], Metrics],
@@ -174,7 +175,7 @@ class Pipeline:
             return evaluate() if last or (epoch + 1) % config.evaluate_every == 0 else {}
 
         return train(
-            objective,
+            method,
             loader,
             config,
             folder=folder,
@@ -217,10 +218,10 @@ class Pipeline:
         if config.novel_head == "kmeans" and not (folder / "checkpoint.safetensors").exists():
             z = features(self.model, self.views, self.task.unlabelled)
             start_from_kmeans(self.model.novel_head, z, s.seed)
-        objective = make_method(
+        method = make_method(
             self.model, config, unlabelled=len(self.task.unlabelled), labelled=len(self.task.labelled), seed=s.seed
         )
-        objective.to(self.device)
+        method.to(self.device)
         loader = self._loader(
             config, np.arange(len(self.task.ids)), s.seed, n_views=2, labelled_per_batch=config.labelled_per_batch
         )
@@ -234,7 +235,7 @@ class Pipeline:
                     self.console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
             return metrics
 
-        history = self._train("discovery", config, objective, loader, folder, evaluate)
+        history = self._train("discovery", config, method, loader, folder, evaluate)
         self.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
         return history
 

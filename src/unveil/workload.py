@@ -137,6 +137,7 @@ def random_cache(folder: Path, model: Model, source: Views, device: torch.device
     dtype = "bfloat16" if model.precision == torch.bfloat16 else "float16"
     layout = cached.Layout(items=len(source), views=2, shape=tuple(probe.shape[1:]), dtype=dtype)
     feature = torch.randn(probe.shape, generator=rng.generator(0, "cache")).relu_().movedim(-1, 1)
-    several = feature.expand(len(source), *feature.shape[1:]).split(64)
-    cached.build(folder, layout, ((64 * i, view, x) for i, x in enumerate(several) for view in range(3)))
+    every = feature.expand(len(source), *feature.shape[1:])
+    starts = range(0, len(source), 64)
+    cached.build(folder, layout, ((row, view, every[row : row + 64]) for row in starts for view in range(3)))
     return cached.CachedViews(folder, device)

@@ -22,7 +22,6 @@ class Net(nn.Module):
             self.norm = nn.BatchNorm2d(dim)
             self.head = nn.Linear(dim, 2)
         self.queue = Queue(6, dim)
-        self.also_head = self.head  # reachable by two names
 
     def forward(self, x: Tensor) -> Tensor:
         z: Tensor = self.norm(self.conv(x)).mean(dim=(2, 3))

@@ -17,16 +17,17 @@ from unveil.data.views import make_views
 from unveil.engine.loop import Metrics, train
 from unveil.engine.progress import Silent
 from unveil.errors import UnveilError
+from unveil.methods.method import Method
 from unveil.settings import Augment, Data, Discovery, Rotation, Stage, Supervised
 
 CPU = torch.device("cpu")
 
 
-class Line(nn.Module):
+class Line(Method):
     """Two classes of vectors by a linear map; `during` is called in each step."""
 
     def __init__(self, during: Callable[[Batch], None] = lambda _: None) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # there is no encoder here
         self.net = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))
         with torch.no_grad():
             self.net[1].weight.fill_(0.1)

@@ -26,7 +26,7 @@ def save(path: Path, module: nn.Module, optimizer: Optimizer, progress: dict[str
         for name, value in state.items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{index}.{name}"] = value.contiguous()
-    write(path, serialise(_unshared(tensors), metadata={"progress": json.dumps(progress)}))
+    write(path, serialise(tensors, metadata={"progress": json.dumps(progress)}))
 
 
 def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, Any] | None:
@@ -51,17 +51,6 @@ def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, An
             # fused updates walk through memory, so a buffer must be laid out as its parameter is
             optimizer.state[parameter][key] = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
     return progress
-
-
-def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """safetensors refuses tensors that share memory; modules that are reachable by two names do."""
-    seen: set[int] = set()
-    unique: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        pointer = tensor.untyped_storage().data_ptr()
-        unique[name] = tensor.clone() if pointer in seen and tensor.numel() else tensor
-        seen.add(pointer)
-    return unique
 
 
 def save_model(path: Path, module: nn.Module) -> None:

@@ -4,41 +4,25 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import Tensor, nn
 
 from unveil import files
-from unveil.data.loader import Batch, Loader
+from unveil.data.loader import Loader
 from unveil.engine import checkpoint
 from unveil.engine.interrupt import Interrupt
 from unveil.engine.progress import Progress
 from unveil.engine.schedule import learning_rate
 from unveil.errors import UnveilError
+from unveil.methods.method import Method
 from unveil.settings import Stage
 
 Metrics = dict[str, Any]
 
 
-class Objective(Protocol):
-    """What the loop needs of a method: an nn.Module with these three."""
-
-    def trained(self) -> list[nn.Parameter]:
-        """The parameters that the stage changes."""
-        ...
-
-    def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """The weighted terms of the loss; their sum is minimised."""
-        ...
-
-    def after_step(self) -> None:
-        """Called when the weights have been updated."""
-        ...
-
-
 def train(
-    objective: Objective,
+    method: Method,
     loader: Loader,
     config: Stage,
     *,
@@ -52,42 +36,44 @@ def train(
     `after_epoch` evaluates, and what it returns joins the epoch's mean losses in `metrics.jsonl`. No step waits for
     the device: values are read for checkpoints, log lines and at the end of an epoch alone.
     """
-    assert isinstance(objective, nn.Module)
     path = folder / "checkpoint.safetensors"
     optimizer = torch.optim.SGD(
-        objective.trained(),
+        method.trained(),
         lr=config.lr,
         momentum=config.momentum,
         nesterov=config.nesterov,
         weight_decay=config.weight_decay,
         fused=True,
     )
-    state = checkpoint.restore(path, objective, optimizer) or checkpoint.fresh()
+    state = checkpoint.restore(path, method, optimizer) or checkpoint.fresh()
     sums = {name: torch.tensor(value, device=loader.device) for name, value in state["sums"].items()}
     history: list[Metrics] = state["history"]
     steps, step = loader.steps(), int(state["step"])
-    started = saved = time.monotonic() - state["seconds"]
+    saved = time.monotonic()
+    started = saved - state["seconds"]
 
     def save(epoch: int, step: int) -> None:
         nonlocal saved
         saved = time.monotonic()
         totals = {name: value.item() for name, value in sums.items()}
         record = {"epoch": epoch, "step": step, "sums": totals, "seconds": saved - started, "history": history}
-        checkpoint.save(path, objective, optimizer, record)
+        checkpoint.save(path, method, optimizer, record)
 
     progress.start(epochs=config.epochs, steps=steps, done=state["epoch"] * steps + step)
     with Interrupt() as interrupt, progress:
         for epoch in range(state["epoch"], config.epochs):
+            if step == 0:
+                method.before_epoch(epoch)
             for batch in loader.epoch(epoch, skip=step):
-                objective.train(sum(map(len, batch.views)) > 1)  # BatchNorm has no statistics of a single row
+                method.train(sum(map(len, batch.views)) > 1)  # BatchNorm has no statistics of a single row
                 rate = learning_rate(config, epoch + batch.step / steps)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
-                losses = objective.losses(batch)
+                losses = method.losses(batch)
                 optimizer.zero_grad(set_to_none=True)
                 torch.autograd.backward(torch.stack(list(losses.values())).sum())
                 optimizer.step()
-                objective.after_step()
+                method.after_step()
                 for name, value in losses.items():
                     sums[name] = sums.get(name, 0.0) + value.detach()
                 progress.advance(epoch, losses, rate)
@@ -97,7 +83,8 @@ def train(
                     raise KeyboardInterrupt
             means = {name: value.item() / steps for name, value in sums.items()}
             check_finite(means, config)
-            objective.eval()
+            method.eval()
+            method.after_epoch()
             metrics = {
                 "epoch": epoch,
                 "lr": learning_rate(config, epoch + 1 - 1 / steps),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from unveil.data.loader import Batch
 from unveil.losses import (
@@ -16,6 +16,7 @@ from unveil.losses import (
     ranking_pairs,
     sigmoid_rampup,
 )
+from unveil.methods.method import Method
 from unveil.nn.model import Model
 from unveil.settings import Discovery
 
@@ -52,37 +53,34 @@ def positive_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: Discovery, n_nov
             return ranking_pairs(z_u, config.ranking_top)
 
 
-class Baseline(nn.Module):
-    """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5), with ℓ_ce as usual, without the factor 1/C_l of Eq. 1."""
+def base_losses(model: Model, config: Discovery, out: Outputs, epoch: int) -> dict[str, Tensor]:
+    """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5), with ℓ_ce as usual, without the factor 1/C_l of Eq. 1.
+
+    A batch may lack labelled or unlabelled rows.
+    """
+    split, own = out.labelled, config.consistency_rows == "own"
+    known = model.known_head(out.z[:split] if own else out.z)
+    known_hat = model.known_head(out.z_hat[:split] if own else out.z_hat)
+    p = model.novel_head(out.z[split:] if own else out.z).softmax(dim=1)
+    p_hat = model.novel_head(out.z_hat[split:] if own else out.z_hat).softmax(dim=1)
+    first = 0 if own else split  # of the unlabelled rows in p
+    same = positive_pairs(out.z[split:], out.z[:split], out.y, config, model.novel_head.out_features)
+    agreement = consistency(known.softmax(dim=1), known_hat.softmax(dim=1)) + consistency(p, p_hat)
+    losses = {
+        "bce": config.bce_weight * pairwise_bce(p[first:], p_hat[first:], same),
+        "consistency": config.consistency * sigmoid_rampup(epoch, config.rampup) * agreement,
+    }
+    if split and config.ce_weight:
+        losses["ce"] = config.ce_weight * F.cross_entropy(known[:split], out.y)
+    return losses
+
+
+class Baseline(Method):
+    """CE on labelled rows, BCE on pairs of unlabelled ones, consistency on both."""
 
     def __init__(self, model: Model, config: Discovery) -> None:
-        super().__init__()
-        self.model, self.config = model, config
-
-    def trained(self) -> list[nn.Parameter]:
-        return self.model.trained()
+        super().__init__(model)
+        self.config = config
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        return self.terms(encode_pair(self.model, batch), batch.epoch)
-
-    def after_step(self) -> None:
-        """Nothing is kept between steps."""
-
-    def terms(self, out: Outputs, epoch: int) -> dict[str, Tensor]:
-        """The terms for given features. A batch may lack labelled or unlabelled rows."""
-        config, model, split = self.config, self.model, out.labelled
-        own = config.consistency_rows == "own"
-        known = model.known_head(out.z[:split] if own else out.z)
-        known_hat = model.known_head(out.z_hat[:split] if own else out.z_hat)
-        p = model.novel_head(out.z[split:] if own else out.z).softmax(dim=1)
-        p_hat = model.novel_head(out.z_hat[split:] if own else out.z_hat).softmax(dim=1)
-        first = 0 if own else split  # of the unlabelled rows in p
-        same = positive_pairs(out.z[split:], out.z[:split], out.y, config, model.novel_head.out_features)
-        agreement = consistency(known.softmax(dim=1), known_hat.softmax(dim=1)) + consistency(p, p_hat)
-        losses = {
-            "bce": config.bce_weight * pairwise_bce(p[first:], p_hat[first:], same),
-            "consistency": config.consistency * sigmoid_rampup(epoch, config.rampup) * agreement,
-        }
-        if split and config.ce_weight:
-            losses["ce"] = config.ce_weight * F.cross_entropy(known[:split], out.y)
-        return losses
+        return base_losses(self.model, self.config, encode_pair(self.model, batch), batch.epoch)

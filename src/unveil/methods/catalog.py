@@ -2,6 +2,7 @@
 
 from unveil.errors import UnveilError
 from unveil.methods.baseline import Baseline
+from unveil.methods.method import Method
 from unveil.methods.ncl import NCL
 from unveil.nn.model import Model
 from unveil.settings import Discovery
@@ -9,7 +10,7 @@ from unveil.settings import Discovery
 NAMES = ("baseline", "ncl", "ncl-hng")
 
 
-def make_method(model: Model, config: Discovery, *, unlabelled: int, labelled: int, seed: int) -> Baseline | NCL:
+def make_method(model: Model, config: Discovery, *, unlabelled: int, labelled: int, seed: int) -> Method:
     """The objective of the discovery stage."""
     match config.method:
         case "baseline":

@@ -1,17 +1,18 @@
 """Neighborhood contrastive learning (Sec. 3.2-3.5), with or without hard negative generation."""
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from unveil import rng
 from unveil.data.loader import Batch
 from unveil.losses import hard_negatives, neighborhood_contrastive, supervised_contrastive
-from unveil.methods.baseline import Baseline, Outputs, encode_pair
+from unveil.methods.baseline import Outputs, base_losses, encode_pair
+from unveil.methods.method import Method
 from unveil.nn.model import Model
 from unveil.queue import Products, Queue
 from unveil.settings import Discovery
 
 
-class NCL(nn.Module):
+class NCL(Method):
     """ℓ_all = ℓ_base + ℓ_ncl + ℓ_scl (Eq. 16).
 
     Queues never hold more than there is data: a queue that outlives an epoch stores several copies of one item,
@@ -21,22 +22,18 @@ class NCL(nn.Module):
     def __init__(
         self, model: Model, config: Discovery, *, unlabelled: int, labelled: int, seed: int, hng: bool
     ) -> None:
-        super().__init__()
-        self.model, self.config, self.seed, self.hng = model, config, seed, hng
-        self.baseline = Baseline(model, config)
+        super().__init__(model)
+        self.config, self.seed = config, seed
         dim = model.encoder.dim
         self.queue_u = Queue(min(config.queue, unlabelled), dim)
         self.queue_l = Queue(min(config.queue_labelled or config.queue, labelled), dim)
         self.products = Products(self.queue_u.size, self.queue_l.size) if hng else None
         self.k1 = neighbors(config, self.queue_u.size, model.novel_head.out_features)
 
-    def trained(self) -> list[nn.Parameter]:
-        return self.model.trained()
-
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         config, split = self.config, batch.labelled
         out = encode_pair(self.model, batch)
-        losses = self.baseline.terms(out, batch.epoch)
+        losses = base_losses(self.model, config, out, batch.epoch)
         if batch.epoch >= config.ncl_start and config.ncl_weight:
             losses["ncl"] = config.ncl_weight * neighborhood_contrastive(
                 out.z[split:],

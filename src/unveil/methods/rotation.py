@@ -6,17 +6,18 @@ from torch import Tensor, nn
 
 from unveil import rng
 from unveil.data.loader import Batch
+from unveil.methods.method import Method
 from unveil.nn.heads import linear_head
 from unveil.nn.model import Model
 from unveil.settings import Rotation as RotationSettings
 
 
-class Rotation(nn.Module):
+class Rotation(Method):
     """Four-way classification of the turn; optionally the known classes at the same time."""
 
     def __init__(self, model: Model, config: RotationSettings) -> None:
-        super().__init__()
-        self.model, self.config = model, config
+        super().__init__(model)
+        self.config = config
         self.rotation_head = linear_head(model.encoder.dim, 4, rng.generator(config.seed, "rotation head"))
 
     def trained(self) -> list[nn.Parameter]:
@@ -31,9 +32,6 @@ class Rotation(nn.Module):
             known = F.cross_entropy(self.model.known_head(z[: batch.labelled]), batch.y)
             losses["known"] = self.config.known_weight * known
         return losses
-
-    def after_step(self) -> None:
-        """Nothing is kept between steps."""
 
     def _turned(self, batch: Batch) -> tuple[Tensor, Tensor]:
         x = batch.views[0]
