@@ -62,8 +62,9 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
             k_easy=config.k_easy,
             generator=rng.generator(0, "hard negatives", device=device),
             products=fast.products.filled(fast.queue_u, fast.queue_l),
+            unit=True,
         )
-        neighborhood_contrastive(z, z_hat, fast.queue_u.filled(), k=fast.k1, hard=hard).backward()  # type: ignore[no-untyped-call]
+        neighborhood_contrastive(z, z_hat, fast.queue_u.filled(), k=fast.k1, hard=hard, unit=True).backward()  # type: ignore[no-untyped-call]
         slots = fast.queue_u.push(z.detach()), fast.queue_l.push(z_hat, y)
         fast.products.refresh(fast.queue_u, fast.queue_l, *slots)
 
@@ -76,7 +77,7 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
 
     def unveil_scl() -> None:
         stored, labels = fast.queue_l.filled(), fast.queue_l.filled_labels()
-        supervised_contrastive(z, z_hat, y, stored, labels).backward()  # type: ignore[no-untyped-call]
+        supervised_contrastive(z, z_hat, y, stored, labels, unit=True).backward()  # type: ignore[no-untyped-call]
 
     times = alternate({"literal": literal_scl, "unveil": unveil_scl}, device, rounds=sizes.rounds)
     yield against("supervised contrastive, forward + backward", times, "unveil", 2.2)

@@ -48,7 +48,6 @@ class Workload:
         if cache is not None:
             views = random_cache(cache, self.model, views, device)
             self.model.skip_trunk()
-        self.cast = cache is not None and precision == torch.float32
         self.objective = make_objective(self.model, config, device)
         self.optimizer = torch.optim.SGD(
             self.model.trained(), lr=1e-6, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
@@ -66,9 +65,7 @@ class Workload:
 
     def _batches(self, first: int) -> Iterator[Batch]:
         for epoch in itertools.count(first):
-            for batch in self.loader.epoch(epoch):
-                views = tuple(view.float() for view in batch.views) if self.cast else batch.views
-                yield Batch(views=views, y=batch.y, epoch=epoch, step=batch.step)
+            yield from self.loader.epoch(epoch)
 
     def step(self) -> None:
         """One step of the training loop."""

@@ -23,8 +23,9 @@ ENCODERS: list[tuple[dict[str, Any], tuple[int, ...], int]] = [
     ({"name": "resnet18"}, IMAGE, 512),
     ({"name": "resnet18-imagenet"}, (3, 64, 64), 512),
     (SMALL, IMAGE, 64),
-    ({**SMALL, "space_to_depth": 1, "blocks": (1, 2), "strides": (2, 2)}, (1, 15, 15), 16),
+    ({**SMALL, "space_to_depth": 1, "blocks": (1, 2, 1, 1), "strides": (2, 2, 1, 1)}, (1, 15, 15), 64),
     ({"name": "mlp", "width": 24}, (10,), 24),
+    ({"name": "mlp", "width": 24}, (1, 8, 8), 24),
 ]
 every = pytest.mark.parametrize(("options", "shape", "dim"), ENCODERS, ids=lambda value: str(value))
 
@@ -129,8 +130,8 @@ def test_the_generator_decides_the_weights(options: dict[str, Any], shape: tuple
     ("options", "shape", "advice"),
     [
         ({"name": "mlp"}, IMAGE, "use compact"),
-        ({"name": "resnet18"}, (10,), "use mlp"),
-        ({"name": "compact"}, (10,), "use mlp"),
+        ({"name": "resnet18"}, (10,), "encoder.name=mlp"),
+        ({"name": "compact"}, (10,), "encoder.name=mlp"),
         ({"name": "compact", "space_to_depth": 2}, (1, 7, 7), "space_to_depth=1"),
         ({"name": "mlp", "weights": "missing.safetensors"}, (10,), "no file at missing.safetensors"),
     ],

@@ -19,6 +19,7 @@ def neighborhood_contrastive(
     temperature: float = 0.05,
     hard: Tensor | None = None,
     view_among_neighbors: bool = False,
+    unit: bool = False,
 ) -> Tensor:
     """ℓ_ncl = α ℓ(z, ẑ) + (1 − α) ℓ(z, ρ_k)  (Eq. 6-9), averaged over the batch.
 
@@ -26,18 +27,18 @@ def neighborhood_contrastive(
     ρ_k are the `k` most similar queue entries. With no neighbours (k = 0 or an empty queue) the second view takes
     all the weight, which is the plain contrastive loss.
     `view_among_neighbors` lets ẑ compete for a place in ρ_k, as the published code does: it then displaces one
-    neighbour, whose weight is lost.
+    neighbour, whose weight is lost. `unit` says that the rows of the queue have length 1 already.
     """
     if len(z) == 0:
         return z.sum()
-    view, stored = _cosines(z, z_hat, queue)  # (B,), (B, M)
+    view, stored = _cosines(z, z_hat, queue, unit)  # (B,), (B, M)
     k = min(k, stored.shape[1])
     logits = torch.cat([view[:, None], stored] + ([] if hard is None else [hard]), dim=1) / temperature
     partition = logits.logsumexp(dim=1)  # (B,)
     if k < 1:
         return (partition - view / temperature).mean()
     if not view_among_neighbors:
-        neighbors = stored.topk(k, dim=1).values.mean(dim=1)
+        neighbors = stored.topk(k, dim=1, sorted=False).values.mean(dim=1)
         return (partition - (alpha * view + (1.0 - alpha) * neighbors) / temperature).mean()
     near = stored.topk(k, dim=1).values  # (B, k), descending
     displaced = (view >= near[:, -1]).to(near.dtype)  # (B,): ẑ is among the k most similar
@@ -54,22 +55,25 @@ def supervised_contrastive(
     queue_y: Tensor,
     *,
     temperature: float = 0.05,
+    unit: bool = False,
 ) -> Tensor:
     """ℓ_scl (Eq. 10-11): the positives are the second view and every queue entry of the same class.
 
     z, z_hat: (B, D); y: (B,); queue: (M, D) filled slots only; queue_y: (M,).
+    `unit` says that the rows of the queue have length 1 already.
     """
     if len(z) == 0:
         return z.sum()
-    view, stored = _cosines(z, z_hat, queue)
+    view, stored = _cosines(z, z_hat, queue, unit)
     partition = (torch.cat([view[:, None], stored], dim=1) / temperature).logsumexp(dim=1)
     same = (y[:, None] == queue_y[None, :]).to(stored.dtype)  # (B, M)
     positives = (view + (stored * same).sum(dim=1)) / (1.0 + same.sum(dim=1))
     return (partition - positives / temperature).mean()
 
 
-def _cosines(z: Tensor, z_hat: Tensor, queue: Tensor) -> tuple[Tensor, Tensor]:
+def _cosines(z: Tensor, z_hat: Tensor, queue: Tensor, unit: bool) -> tuple[Tensor, Tensor]:
     """Cosines of each query with its own second view (B,) and with every queue entry (B, M)."""
     z = F.normalize(z, dim=1)
     view = (z * F.normalize(z_hat.detach(), dim=1)).sum(dim=1)
-    return view, z @ F.normalize(queue.detach(), dim=1).T
+    queue = queue.detach()
+    return view, z @ (queue if unit else F.normalize(queue, dim=1)).T

@@ -46,7 +46,8 @@ def calibrated_threshold(z: Tensor, y: Tensor, default: float = 0.95) -> Tensor:
     taken = torch.arange(1, len(hits) + 1, device=z.device)
     f1 = 2.0 * hits / (taken + hits[-1])
     f1[:-1].masked_fill_(cosines[:-1] == cosines[1:], -1.0)  # a threshold takes all pairs of one cosine or none
-    return torch.where(hits[-1] > 0, cosines[f1.argmax()], cosines.new_tensor(default))
+    best = cosines.gather(0, f1.argmax(dim=0, keepdim=True))[0]  # indexing by a tensor would wait for the device
+    return torch.where(hits[-1] > 0, best, default)
 
 
 def _cosines(z: Tensor) -> Tensor:

@@ -44,6 +44,7 @@ class NCL(Method):
                 temperature=config.temperature,
                 hard=self._hard(out.z[split:], batch),
                 view_among_neighbors=config.view_among_neighbors,
+                unit=True,
             )
         if batch.epoch >= config.scl_start and config.scl_weight:
             losses["scl"] = config.scl_weight * supervised_contrastive(
@@ -53,6 +54,7 @@ class NCL(Method):
                 self.queue_l.filled(),
                 self.queue_l.filled_labels(),
                 temperature=config.temperature,
+                unit=True,
             )
         self._seen = Outputs(out.z.detach(), out.z_hat.detach(), out.y)
         return losses
@@ -78,6 +80,7 @@ class NCL(Method):
             mixes=self.config.mixes,
             generator=rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device),
             products=self.products.filled(self.queue_u, self.queue_l),
+            unit=True,
         )
 
 

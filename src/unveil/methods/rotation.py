@@ -35,13 +35,23 @@ class Rotation(Method):
 
     def _turned(self, batch: Batch) -> tuple[Tensor, Tensor]:
         x = batch.views[0]
-        copies = torch.stack([torch.rot90(x, turn, (2, 3)) for turn in range(4)])  # (4, B, C, h, w)
         if self.config.rotations == "all":
+            copies = torch.cat([torch.rot90(x, turn, (2, 3)) for turn in range(4)])  # (4 B, C, h, w)
             turns = torch.arange(4, device=x.device).repeat_interleave(len(x))
-            return _channels_last(copies.flatten(0, 1)), turns
+            return _channels_last(copies), turns
         generator = rng.generator(self.config.seed, "rotation", batch.epoch, batch.step, device=x.device)
         turns = torch.randint(4, (len(x),), generator=generator, device=x.device)
-        return _channels_last(copies[turns, torch.arange(len(x), device=x.device)]), turns
+        return turned(x, turns), turns
+
+
+def turned(x: Tensor, turns: Tensor) -> Tensor:
+    """Each image by its own number of quarter turns: one gather. x: (B, C, s, s) with channels last in memory."""
+    batch, channels, side, _ = x.shape
+    places = torch.arange(side * side, device=x.device).view(side, side)
+    sources = torch.stack([torch.rot90(places, turn).flatten() for turn in range(4)])[turns]  # (B, s²)
+    pixels = x.permute(0, 2, 3, 1).reshape(batch, side * side, channels)
+    moved = pixels.gather(1, sources[:, :, None].expand(-1, -1, channels))
+    return moved.view(batch, side, side, channels).permute(0, 3, 1, 2)
 
 
 def _channels_last(x: Tensor) -> Tensor:

@@ -2,17 +2,18 @@
 
 import copy
 
+import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 from unveil.nn.resnet import ConvBN, channels_last
 
 
-def frozen(trunk: nn.Module) -> nn.Module:
-    """A copy of the trunk for inference alone."""
+def frozen(trunk: nn.Module, precision: torch.dtype = torch.float32) -> nn.Module:
+    """A copy of the trunk for inference alone, with its weights in `precision` once and for all."""
     trunk = copy.deepcopy(trunk).eval().requires_grad_(False)
     _fold(trunk)
-    return channels_last(trunk)
+    return channels_last(trunk.to(precision))
 
 
 def _fold(module: nn.Module) -> None:

@@ -9,6 +9,9 @@ from torch import Tensor, nn
 from unveil.nn.encoder import Encoder
 from unveil.nn.freeze import frozen
 
+CHUNK = 32
+"""Images that go through the frozen trunk at a time on a CPU: their activations stay in its cache."""
+
 
 class Model(nn.Module):
     """Encoder, known head and novel head, and how they are run.
@@ -25,7 +28,7 @@ class Model(nn.Module):
 
     def freeze_trunk(self) -> None:
         """Run the trunk folded and without gradient from now on."""
-        self._inference_trunk = [frozen(self.encoder.trunk)]
+        self._inference_trunk = [frozen(self.encoder.trunk, self.precision)]
 
     def skip_trunk(self) -> None:
         """Take the trunk's outputs as inputs from now on."""
@@ -33,11 +36,10 @@ class Model(nn.Module):
 
     def trunk(self, x: Tensor) -> Tensor:
         """Trunk features of a batch."""
-        with self.autocast():
-            if not self._inference_trunk:
+        if not self._inference_trunk:
+            with self.autocast():
                 return self.encoder.trunk(x)  # type: ignore[no-any-return]
-            with torch.no_grad():
-                return self._inference_trunk[0](x)  # type: ignore[no-any-return]
+        return in_chunks(self._inference_trunk[0], x.to(self.precision))
 
     def encode(self, x: Tensor) -> Tensor:
         """z (B, D) in float32."""
@@ -54,3 +56,17 @@ class Model(nn.Module):
         if self.precision == torch.float32:
             return contextlib.nullcontext()
         return torch.autocast(self.known_head.weight.device.type, self.precision)
+
+
+@torch.no_grad()
+def in_chunks(trunk: nn.Module, x: Tensor) -> Tensor:
+    """A frozen trunk on a batch; on a CPU a few images at a time."""
+    if x.device.type != "cpu" or x.ndim < 4 or len(x) <= CHUNK or isinstance(trunk, nn.Identity):
+        return trunk(x)  # type: ignore[no-any-return]
+    first: Tensor = trunk(x[:CHUNK])
+    form = torch.channels_last if first.ndim == 4 else torch.contiguous_format
+    out = torch.empty((len(x), *first.shape[1:]), dtype=first.dtype, memory_format=form)
+    out[:CHUNK] = first
+    for start in range(CHUNK, len(x), CHUNK):
+        out[start : start + CHUNK] = trunk(x[start : start + CHUNK])
+    return out

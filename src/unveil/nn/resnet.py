@@ -54,7 +54,8 @@ class Block(nn.Module):
             self.shortcut = ConvBN(inputs, outputs, 1, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.relu(self.second(F.relu(self.first(x))) + self.shortcut(x))
+        out: Tensor = self.second(F.relu_(self.first(x)))  # in place: no gradient needs what is overwritten
+        return F.relu_(out.add_(self.shortcut(x)))
 
 
 class Pool(nn.Module):
@@ -74,8 +75,8 @@ def stem(channels: int, width: int, kind: Literal["cifar", "imagenet"], space_to
     fold = [nn.PixelUnshuffle(space_to_depth)] if space_to_depth > 1 else []
     channels *= space_to_depth**2
     if kind == "imagenet":
-        return nn.Sequential(*fold, ConvBN(channels, width, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, padding=1))
-    return nn.Sequential(*fold, ConvBN(channels, width, 3), nn.ReLU())
+        return nn.Sequential(*fold, ConvBN(channels, width, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1))
+    return nn.Sequential(*fold, ConvBN(channels, width, 3), nn.ReLU(inplace=True))
 
 
 def groups(
