@@ -3,7 +3,8 @@
     python docs/render.py [--check]
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
-`results/NAME/ROW-seedN.json`. With --check nothing is written and the exit code says whether a page is out of date.
+`results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed. With --check
+nothing is written and the exit code says whether a page is out of date.
 """
 
 import json
@@ -15,13 +16,19 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MARKER = re.compile(r"(<!-- table: (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-HEADER = "| | seeds | ACC % | NMI | ARI | test ACC % | known test % | pre-training s | discovery s |\n|---|---|---|---|---|---|---|---|---|"
+MARKER = re.compile(r"(<!-- (?P<kind>table|tried): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
+HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
 
 
 def rendered(page: str) -> str:
     """The page with every table made anew."""
-    return MARKER.sub(lambda match: f"{match[1]}{table(ROOT / 'results' / match['name'])}\n{match[3]}", page)
+
+    def fill(match: re.Match[str]) -> str:
+        make = table if match["kind"] == "table" else tried
+        return f"{match[1]}{make(ROOT / 'results' / match['name'])}\n{match[4]}"
+
+    return MARKER.sub(fill, page)
 
 
 def table(folder: Path) -> str:
@@ -39,6 +46,20 @@ def table(folder: Path) -> str:
     ordered = sorted(rows, key=lambda name: -mean([r["metrics"]["acc"] for r in rows[name]]))
     lines += [line(name, [r["metrics"] for r in rows[name]], rows[name]) for name in reversed(ordered)]
     return "\n".join(lines)
+
+
+def tried(folder: Path) -> str:
+    """A line for each record: what was tried, and its own `shown` values or else its accuracies."""
+    lines: list[str] = []
+    for record in (json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))):
+        shown = record.get("shown") or {
+            "k-means, pre-trained features %": f"{100 * record['kmeans']['acc']:.1f}",
+            f"{record['method']} %": f"{100 * record['metrics']['acc']:.1f}",
+        }
+        if not lines:
+            lines += [f"| tried | {' | '.join(shown)} |", "|---" * (len(shown) + 1) + "|"]
+        lines.append(f"| {record['tried']} | {' | '.join(map(str, shown.values()))} |")
+    return "\n".join(lines) or "*No records yet.*"
 
 
 def unique(records: list[dict[str, Any]], key: str) -> list[dict[str, float]]:
