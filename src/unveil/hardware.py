@@ -42,7 +42,7 @@ def describe(device: torch.device, precision: torch.dtype) -> dict[str, object]:
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
