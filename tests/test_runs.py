@@ -207,7 +207,6 @@ def test_what_is_no_run_directory_is_left_alone(tmp_path: Path) -> None:
         (["data.name=digitz"], "did you mean digits?"),
         (["data.name=no/such.npz"], "no file or folder no/such.npz"),
         (["discovery.method=ncl-hgn"], "discovery.method is 'ncl-hgn'; did you mean 'ncl-hng'?"),
-        (["encoder.name=mlp"], "the encoder 'mlp' does not take images"),
         (["encoder.space_to_depth=3"], "images of 8x8 do not divide into squares of 3"),
         (["encoder.weights=gone.safetensors"], "no file at gone.safetensors"),
         (["machine.device=quantum"], "machine.device is 'quantum'"),
@@ -226,7 +225,7 @@ def test_more_classes_than_items_are_refused() -> None:
 
 def test_vectors_need_the_right_recipe(tmp_path: Path, vectors: Path) -> None:
     assert "vectors cannot be rotated" in refused(tmp_path, f"data.name={vectors}", "data.known=2", "encoder.name=mlp")
-    assert "does not take vectors: use mlp" in refused(
+    assert "takes images, not vectors: set encoder.name=mlp" in refused(
         tmp_path, f"data.name={vectors}", "data.known=2", "rotation.epochs=0"
     )
 

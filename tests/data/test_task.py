@@ -157,7 +157,7 @@ def test_files_are_split_too() -> None:
         ({"known": "missing.txt"}, "data.known: no class list at missing.txt"),
         ({"known": "not missing.txt"}, "data.known: no class list at missing.txt"),
         ({"known": "package:missing"}, "no class list 'package:missing' comes with unveil"),
-        ({"known": 2, "per_class": 0}, "no training items of class 'ant'"),
+        ({"known": 2, "per_class": 0}, "per_class is 0: give 1 or more"),
     ],
     ids=str,
 )

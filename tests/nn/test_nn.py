@@ -129,7 +129,6 @@ def test_the_generator_decides_the_weights(options: dict[str, Any], shape: tuple
 @pytest.mark.parametrize(
     ("options", "shape", "advice"),
     [
-        ({"name": "mlp"}, IMAGE, "use compact"),
         ({"name": "resnet18"}, (10,), "encoder.name=mlp"),
         ({"name": "compact"}, (10,), "encoder.name=mlp"),
         ({"name": "compact", "space_to_depth": 2}, (1, 7, 7), "space_to_depth=1"),
