@@ -3,7 +3,6 @@
 import csv
 import io
 import subprocess
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -140,18 +139,16 @@ def commit() -> str | None:
     """The commit of the source tree, with `+changes` where it was edited; None for an installed package."""
     here = Path(__file__).resolve().parent
     try:
-        git: Callable[..., str] = lambda *args: subprocess.run(  # noqa: E731
-            ["git", "-C", str(here), *args], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        tracked = git("ls-files", "--error-unmatch", __file__)
-        return (
-            git("rev-parse", "--short=12", "HEAD")
-            + ("+changes" if git("status", "--porcelain", "--", str(here)) else "")
-            if tracked
-            else None
-        )
+        _git(here, "ls-files", "--error-unmatch", __file__)  # fails where the package lies in somebody else's tree
+        head, edited = _git(here, "rev-parse", "--short=12", "HEAD"), _git(here, "status", "--porcelain", "--", ".")
     except (OSError, subprocess.CalledProcessError):
         return None
+    return f"{head}+changes" if edited else head
+
+
+def _git(folder: Path, *args: str) -> str:
+    command = ["git", "-C", str(folder), *args]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _difference(stored: dict[str, Any], given: dict[str, Any], where: str = "") -> str:
