@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from benchmarks import literal, pretraining
 from benchmarks.rows import KNOWN, NOVEL, SIDE, Row, Sizes, against, name_of, overhead
@@ -55,16 +56,21 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
 
     def unveil_ncl() -> None:
         assert fast.products is not None
+        q = F.normalize(z, dim=1)
+        cosines = q @ fast.queue_u.filled().T
         hard = hard_negatives(
-            z,
+            q,
             fast.queue_u.filled(),
             fast.queue_l.filled(),
             k_easy=config.k_easy,
             generator=rng.generator(0, "hard negatives", device=device),
+            cosines=cosines,
             products=fast.products.filled(fast.queue_u, fast.queue_l),
             unit=True,
         )
-        neighborhood_contrastive(z, z_hat, fast.queue_u.filled(), k=fast.k1, hard=hard, unit=True).backward()  # type: ignore[no-untyped-call]
+        neighborhood_contrastive(  # type: ignore[no-untyped-call]
+            q, z_hat, fast.queue_u.filled(), k=fast.k1, hard=hard, cosines=cosines, unit=True
+        ).backward()
         slots = fast.queue_u.push(z.detach()), fast.queue_l.push(z_hat, y)
         fast.products.refresh(fast.queue_u, fast.queue_l, *slots)
 

@@ -33,12 +33,17 @@ class Queue(nn.Module):
         return self.labels[: len(self)]
 
     @torch.no_grad()
-    def push(self, z: Tensor, y: Tensor | None = None) -> Tensor:
-        """Store the rows of `z` over the oldest ones; returns the slots that changed."""
-        z = z[-self.size :]
-        slots = torch.arange(self.written, self.written + len(z), device=z.device) % self.size
-        self.features[slots] = F.normalize(z.float(), dim=1)
-        self.labels[slots] = -1 if y is None else y[-self.size :]
+    def push(self, z: Tensor, y: Tensor | None = None) -> list[slice]:
+        """Store the rows of `z` over the oldest ones; returns the slots that changed, in two parts at the wrap."""
+        z = F.normalize(z[-self.size :].float(), dim=1)
+        start, done, slots = self.written % self.size, 0, []
+        while done < len(z):
+            end = min(start + len(z) - done, self.size)
+            part = slice(done, done + end - start)
+            self.features[start:end] = z[part]
+            self.labels[start:end] = -1 if y is None else y[-self.size :][part]
+            slots.append(slice(start, end))
+            start, done = 0, part.stop
         self.written += len(z)
         return slots
 
@@ -62,10 +67,12 @@ class Products(nn.Module):
         self.register_buffer("block", torch.zeros(size_u, size_l))
 
     @torch.no_grad()
-    def refresh(self, queue_u: Queue, queue_l: Queue, slots_u: Tensor, slots_l: Tensor) -> None:
+    def refresh(self, queue_u: Queue, queue_l: Queue, slots_u: list[slice], slots_l: list[slice]) -> None:
         """Bring rows `slots_u` and columns `slots_l` up to date."""
-        self.block[slots_u] = queue_u.features[slots_u] @ queue_l.features.T
-        self.block[:, slots_l] = queue_u.features @ queue_l.features[slots_l].T
+        for rows in slots_u:
+            torch.mm(queue_u.features[rows], queue_l.features.T, out=self.block[rows])
+        for columns in slots_l:
+            self.block[:, columns] = queue_u.features @ queue_l.features[columns].T
 
     def filled(self, queue_u: Queue, queue_l: Queue) -> Tensor:
         """The products of the filled slots, (len(queue_u), len(queue_l))."""

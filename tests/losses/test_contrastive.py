@@ -202,3 +202,11 @@ def test_degenerate_input_stays_finite(loss: Loss, batch: int, size: int, fill: 
     assert bool(gradient.isfinite().all())
     if batch == 0:
         assert value.item() == 0
+
+
+def test_cosines_from_the_caller_change_nothing() -> None:
+    z, z_hat, queue = normal(0, 3, 8), normal(1, 3, 8), normal(2, 20, 8)
+    cosines = F.normalize(z, dim=1) @ F.normalize(queue, dim=1).T
+    one = neighborhood_contrastive(z, z_hat, queue, k=4)
+    torch.testing.assert_close(one, neighborhood_contrastive(z, z_hat, queue, k=4, cosines=cosines))
+    assert not torch.allclose(one, neighborhood_contrastive(z, z_hat, queue, k=4, cosines=-cosines))

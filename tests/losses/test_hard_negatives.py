@@ -135,6 +135,26 @@ def test_the_generator_decides() -> None:
     assert not torch.equal(draws[0].sort().values, draws[2].sort().values)
 
 
+def test_long_queues_are_multiplied_pair_by_pair() -> None:
+    z, queue_u, queue_l = normal(0, 2, 16), normal(1, 700, 16), normal(2, 600, 16)
+    options: dict[str, Any] = {"k_easy": 3, "k_hard": 20, "rounds": 2}
+    assert 700 * 600 > 64 * 2 * 3 * 2  # more than are kept in a block
+    one = hard_negatives(z, queue_u, queue_l, generator=generator(), **options)
+    other = hard_negatives(z, queue_u, queue_l, generator=generator(), products=queue_u @ queue_l.T, **options)
+    torch.testing.assert_close(one, other)
+
+
+def test_cosines_from_the_caller_change_nothing() -> None:
+    z, queue_u, queue_l = normal(0, 3, 16), normal(1, 30, 16), normal(2, 20, 16)
+    cosines = F.normalize(z, dim=1) @ F.normalize(queue_u, dim=1).T
+    options: dict[str, Any] = {"k_easy": 10, "k_hard": 15}
+    one = hard_negatives(z, queue_u, queue_l, generator=generator(), **options)
+    other = hard_negatives(z, queue_u, queue_l, generator=generator(), cosines=cosines, **options)
+    wrong = hard_negatives(z, queue_u, queue_l, generator=generator(), cosines=cosines.flip(1), **options)
+    torch.testing.assert_close(one, other)
+    assert not torch.allclose(one, wrong)
+
+
 @pytest.mark.parametrize("part", [False, True], ids=["full queue", "part of a larger block"])
 def test_products_from_the_caller_change_nothing(part: bool) -> None:
     z, queue_u, queue_l = normal(0, 3, 8), normal(1, 30, 8), normal(2, 20, 8)

@@ -27,8 +27,11 @@ def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
 
 
 def shift_flip(x: Tensor, shift: int, padding: str, flip: bool, generator: torch.Generator) -> Tensor:
-    """Translate each image by up to `shift` pixels in both directions and mirror every second one: one gather."""
-    batch, height, width, _ = x.shape
+    """Translate each image by up to `shift` pixels in both directions and mirror every second one.
+
+    Whole rows move first, then places within them: two plain gathers, far cheaper than one by three indices.
+    """
+    batch, height, width, channels = x.shape
     dy, dx = torch.randint(-shift, shift + 1, (2, batch, 1), generator=generator, device=x.device)
     rows = torch.arange(height, device=x.device) + dy  # (B, h): where each output row comes from
     columns = torch.arange(width, device=x.device) + dx
@@ -39,8 +42,11 @@ def shift_flip(x: Tensor, shift: int, padding: str, flip: bool, generator: torch
     if padding == "zero":
         inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[:, None, :]
     rows, columns = _reflect(rows, height), _reflect(columns, width)
-    picture = torch.arange(batch, device=x.device)[:, None, None]
-    moved = x[picture, rows[:, :, None], columns[:, None, :]]
+    first = torch.arange(0, batch * height, height, device=x.device)[:, None]  # (B, 1): an image's first row
+    moved = x.reshape(batch * height, width * channels).index_select(0, (first + rows).flatten())
+    values = columns[:, :, None] * channels + torch.arange(channels, device=x.device)  # (B, w, C)
+    values = values.view(batch, 1, width * channels).expand(-1, height, -1)
+    moved = moved.view(batch, height, width * channels).gather(2, values).view(x.shape)
     return moved if inside is None else moved * inside[..., None]
 
 

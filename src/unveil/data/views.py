@@ -62,7 +62,7 @@ class ImageViews:
 
     def stream(self, draws: Sequence[Draw]) -> Iterator[tuple[Tensor, ...]]:
         for draw in draws:
-            x = self.items[torch.from_numpy(draw.rows).to(self.device)]
+            x = self.items.index_select(0, torch.from_numpy(draw.rows).to(self.device))
             yield tuple(self._view(x, seed) for seed in draw.seeds)
 
     def _view(self, x: Tensor, seed: int | None) -> Tensor:

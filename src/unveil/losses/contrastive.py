@@ -19,6 +19,7 @@ def neighborhood_contrastive(
     temperature: float = 0.05,
     hard: Tensor | None = None,
     view_among_neighbors: bool = False,
+    cosines: Tensor | None = None,
     unit: bool = False,
 ) -> Tensor:
     """ℓ_ncl = α ℓ(z, ẑ) + (1 − α) ℓ(z, ρ_k)  (Eq. 6-9), averaged over the batch.
@@ -27,11 +28,14 @@ def neighborhood_contrastive(
     ρ_k are the `k` most similar queue entries. With no neighbours (k = 0 or an empty queue) the second view takes
     all the weight, which is the plain contrastive loss.
     `view_among_neighbors` lets ẑ compete for a place in ρ_k, as the published code does: it then displaces one
-    neighbour, whose weight is lost. `unit` says that the rows of the queue have length 1 already.
+    neighbour, whose weight is lost. `cosines` are those of z with the queue (B, M), where the caller has them.
+    `unit` says that the rows of the queue have length 1 already.
     """
     if len(z) == 0:
         return z.sum()
-    view, stored = _cosines(z, z_hat, queue, unit)  # (B,), (B, M)
+    z = F.normalize(z, dim=1)
+    view = _to_view(z, z_hat)  # (B,)
+    stored = _to_queue(z, queue, unit) if cosines is None else cosines  # (B, M)
     k = min(k, stored.shape[1])
     logits = torch.cat([view[:, None], stored] + ([] if hard is None else [hard]), dim=1) / temperature
     partition = logits.logsumexp(dim=1)  # (B,)
@@ -64,16 +68,20 @@ def supervised_contrastive(
     """
     if len(z) == 0:
         return z.sum()
-    view, stored = _cosines(z, z_hat, queue, unit)
-    partition = (torch.cat([view[:, None], stored], dim=1) / temperature).logsumexp(dim=1)
+    z = F.normalize(z, dim=1) / temperature
+    view, stored = _to_view(z, z_hat), _to_queue(z, queue, unit)  # (B,), (B, M): cosines / τ
+    partition = torch.logaddexp(view, stored.logsumexp(dim=1))
     same = (y[:, None] == queue_y[None, :]).to(stored.dtype)  # (B, M)
     positives = (view + (stored * same).sum(dim=1)) / (1.0 + same.sum(dim=1))
-    return (partition - positives / temperature).mean()
+    return (partition - positives).mean()
 
 
-def _cosines(z: Tensor, z_hat: Tensor, queue: Tensor, unit: bool) -> tuple[Tensor, Tensor]:
-    """Cosines of each query with its own second view (B,) and with every queue entry (B, M)."""
-    z = F.normalize(z, dim=1)
-    view = (z * F.normalize(z_hat.detach(), dim=1)).sum(dim=1)
+def _to_view(z: Tensor, z_hat: Tensor) -> Tensor:
+    """Product of each query with its own second view at unit length, (B,)."""
+    return (z * F.normalize(z_hat.detach(), dim=1)).sum(dim=1)
+
+
+def _to_queue(z: Tensor, queue: Tensor, unit: bool) -> Tensor:
+    """Products of each query with every queue entry at unit length, (B, M)."""
     queue = queue.detach()
-    return view, z @ (queue if unit else F.normalize(queue, dim=1)).T
+    return z @ (queue if unit else F.normalize(queue, dim=1)).T

@@ -21,6 +21,7 @@ def hard_negatives(
     rounds: int = 5,
     mixes: Sequence[float] = (1 / 3, 2 / 3),
     generator: torch.Generator | None = None,
+    cosines: Tensor | None = None,
     products: Tensor | None = None,
     unit: bool = False,
 ) -> Tensor:
@@ -29,8 +30,8 @@ def hard_negatives(
     z: (B, D); queue_u: (M_u, D); queue_l: (M_l, D), filled slots only. The `k_easy` queue entries least similar to a
     query are each mixed with a random labelled entry, `rounds` times and with every μ of `mixes`; the `k_hard` most
     similar mixtures are kept (fewer where fewer exist).
-    `products` is queue_u @ queue_l.T where the caller keeps it up to date. `unit` says that the rows of both queues
-    have length 1 already.
+    `cosines` are those of z with queue_u (B, M_u), `products` is queue_u @ queue_l.T, where the caller has them
+    already. `unit` says that the rows of both queues have length 1 already.
     """
     batch, stored_u, stored_l = len(z), len(queue_u), len(queue_l)
     k_easy = min(k_easy, stored_u)
@@ -38,18 +39,17 @@ def hard_negatives(
         return z.new_zeros(batch, 0)
     queue_u, queue_l = queue_u.detach(), queue_l.detach()
     z = F.normalize(z, dim=1)
-    zu, zl = z @ queue_u.T, z @ queue_l.T  # (B, M_u), (B, M_l)
+    length_u, length_l = (None, None) if unit else (_lengths(queue_u), _lengths(queue_l))
+    if cosines is None:
+        cosines = z @ (queue_u if length_u is None else queue_u / length_u[:, None]).T
+    zu = cosines if length_u is None else cosines * length_u  # (B, M_u)
+    zl = z @ queue_l.T  # (B, M_l)
     with torch.no_grad():
-        square_u = None if unit else queue_u.square().sum(dim=1)
-        square_l = None if unit else queue_l.square().sum(dim=1)
-        if products is None:
-            products = queue_u @ queue_l.T
-        cosines_u = zu if square_u is None else zu * square_u.clamp_min(1e-24).rsqrt()
-        u = cosines_u.topk(k_easy, dim=1, largest=False, sorted=False).indices
+        u = cosines.topk(k_easy, dim=1, largest=False, sorted=False).indices
         u = u.repeat(1, rounds)  # (B, rounds * k_easy)
         l = torch.randint(stored_l, u.shape, generator=generator, device=z.device)  # noqa: E741
-        ul = products[u, l]  # not flattened: part of a block that is still filling would be copied
-        uu, ll = (1.0, 1.0) if square_u is None or square_l is None else (square_u[u], square_l[l])
+        ul = _pair_products(queue_u, queue_l, u, l) if products is None else _at(products, u, l)
+        uu, ll = (1.0, 1.0) if length_u is None or length_l is None else (length_u[u] ** 2, length_l[l] ** 2)
         z_u, z_l = zu.gather(1, u), zl.gather(1, l)
         lengths, cosines = [], []
         for mu in mixes:
@@ -67,3 +67,27 @@ def hard_negatives(
         scale = torch.cat(lengths, dim=1).gather(1, chosen)
         u, l = u.gather(1, pair), l.gather(1, pair)  # noqa: E741
     return (chosen_mu * zu.gather(1, u) + (1 - chosen_mu) * zl.gather(1, l)) * scale
+
+
+def _lengths(queue: Tensor) -> Tensor:
+    return queue.norm(dim=1).clamp_min(1e-12)
+
+
+def _at(products: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
+    """products[u, l] by one flat index, without copying a block of which only a part is filled."""
+    rows, columns = products.shape
+    stride = products.stride(0)
+    flat = products.as_strided(((rows - 1) * stride + columns,), (1,))
+    return flat.index_select(0, (u * stride + l).flatten()).view(u.shape)
+
+
+def _pair_products(queue_u: Tensor, queue_l: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
+    """u·l of the drawn pairs (B, P): from all products where they are few, else for the pairs alone, in pieces, so
+    that memory grows with the queues and not with their product."""
+    if len(queue_u) * len(queue_l) <= 64 * u.numel():
+        return _at(queue_u @ queue_l.T, u, l)
+    found = torch.empty(u.numel(), dtype=queue_u.dtype, device=u.device)
+    pieces = max(1, u.numel() * queue_u.shape[1] // 2**23)
+    for piece, us, ls in zip(found.chunk(pieces), u.flatten().chunk(pieces), l.flatten().chunk(pieces), strict=True):
+        torch.linalg.vecdot(queue_u.index_select(0, us), queue_l.index_select(0, ls), out=piece)
+    return found.view(u.shape)

@@ -1,5 +1,6 @@
 """Neighborhood contrastive learning (Sec. 3.2-3.5), with or without hard negative generation."""
 
+import torch.nn.functional as F
 from torch import Tensor
 
 from unveil import rng
@@ -10,6 +11,9 @@ from unveil.methods.method import Method
 from unveil.nn.model import Model
 from unveil.queue import Products, Queue
 from unveil.settings import Discovery
+
+MOST_PRODUCTS = 100_000_000
+"""u·l that are kept beside the queues, 400 MB; with longer queues they are computed for the drawn pairs alone."""
 
 
 class NCL(Method):
@@ -27,7 +31,9 @@ class NCL(Method):
         dim = model.encoder.dim
         self.queue_u = Queue(min(config.queue, unlabelled), dim)
         self.queue_l = Queue(min(config.queue_labelled or config.queue, labelled), dim)
-        self.products = Products(self.queue_u.size, self.queue_l.size) if hng else None
+        self.hng = hng
+        kept = hng and self.queue_u.size * self.queue_l.size <= MOST_PRODUCTS
+        self.products = Products(self.queue_u.size, self.queue_l.size) if kept else None
         self.k1 = neighbors(config, self.queue_u.size, model.novel_head.out_features)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
@@ -35,15 +41,18 @@ class NCL(Method):
         out = encode_pair(self.model, batch)
         losses = base_losses(self.model, config, out, batch.epoch)
         if batch.epoch >= config.ncl_start and config.ncl_weight:
+            z = F.normalize(out.z[split:], dim=1)
+            cosines = z @ self.queue_u.filled().T  # (B, M), for both the neighbours and the hard negatives
             losses["ncl"] = config.ncl_weight * neighborhood_contrastive(
-                out.z[split:],
+                z,
                 out.z_hat[split:],
                 self.queue_u.filled(),
                 k=self.k1,
                 alpha=config.alpha,
                 temperature=config.temperature,
-                hard=self._hard(out.z[split:], batch),
+                hard=self._hard(z, cosines, batch),
                 view_among_neighbors=config.view_among_neighbors,
+                cosines=cosines,
                 unit=True,
             )
         if batch.epoch >= config.scl_start and config.scl_weight:
@@ -67,8 +76,8 @@ class NCL(Method):
         if self.products is not None:
             self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l)
 
-    def _hard(self, z: Tensor, batch: Batch) -> Tensor | None:
-        if self.products is None or batch.epoch < self.config.hng_start:
+    def _hard(self, z: Tensor, cosines: Tensor, batch: Batch) -> Tensor | None:
+        if not self.hng or batch.epoch < self.config.hng_start:
             return None
         return hard_negatives(
             z,
@@ -79,7 +88,8 @@ class NCL(Method):
             rounds=self.config.rounds,
             mixes=self.config.mixes,
             generator=rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device),
-            products=self.products.filled(self.queue_u, self.queue_l),
+            cosines=cosines,
+            products=None if self.products is None else self.products.filled(self.queue_u, self.queue_l),
             unit=True,
         )
 

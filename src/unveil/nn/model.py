@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from unveil.nn.encoder import Encoder
 from unveil.nn.freeze import frozen
 
-CHUNK = 32
+CHUNK = 16
 """Images that go through the frozen trunk at a time on a CPU: their activations stay in its cache."""
 
 
