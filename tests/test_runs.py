@@ -297,6 +297,27 @@ def test_no_discovery_epochs_leave_the_head_that_k_means_made(tmp_path: Path) ->
     assert record["seconds"]["discovery"] == 0
 
 
+@pytest.mark.parametrize(("share", "kind"), [(1.0, "float"), (0.75, "uint8"), (0.6, "uint8"), (0.01, None)])
+def test_a_budget_chooses_the_cache(tmp_path: Path, share: float, kind: str | None) -> None:
+    go(tmp_path / "full", "rotation.epochs=0", "machine.cache_views=3", "discovery.epochs=0")
+    full = sum(path.stat().st_size for path in (tmp_path / "full" / "store").glob("*/views.bin"))
+    gigabytes = share * full / 1e9
+    quick = ["rotation.epochs=0", "machine.cache_views=3", f"machine.cache_gb={gigabytes}", "discovery.epochs=1"]
+    record = go(tmp_path, *quick, name="a")
+    layouts = [json.loads(path.read_text()) for path in (tmp_path / "store").glob("*/layout.json")]
+    if kind is None:
+        assert not layouts
+        assert "cache" not in record["seconds"]
+        return
+    assert len(layouts) == 2  # training and test items
+    training = max(layouts, key=lambda layout: layout["views"])
+    assert kind in training["dtype"]
+    assert 2 <= training["views"] <= 3
+    stored = sum(path.stat().st_size for path in (tmp_path / "store").glob("*/views.bin"))
+    assert stored <= share * full
+    assert (training["views"] == 2) == (share == 0.6)
+
+
 def test_a_cache_of_one_trunk_is_not_taken_for_another(tmp_path: Path) -> None:
     quick = ["rotation.epochs=0", "machine.cache_views=1", "discovery.epochs=0"]
     go(tmp_path, *quick, name="a")

@@ -29,6 +29,7 @@ def run(
     out: Path | None = None,
     root: Path | None = None,
     store: Path | None = None,
+    cache_gb: float | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Run all stages of a recipe: pre-training (reused where it is already stored), then discovery.
@@ -47,12 +48,15 @@ def run(
         Where data sets lie. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
     store
         Where finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+    cache_gb
+        The most disk that the trunk cache may take: with less, its values take a byte each, then it has fewer views.
     resume
         Go on with an interrupted run.
     """
     from unveil import recipe as recipes
 
-    overrides = [*(set_ or []), *([f"seed={seed}"] if seed is not None else [])]
+    given = {"seed": seed, "machine.cache_gb": cache_gb}
+    overrides = [*(set_ or []), *(f"{key}={value}" for key, value in given.items() if value is not None)]
     settings = recipes.load(recipe, overrides)  # before torch is imported: a mistyped key is told at once
 
     from unveil import runs

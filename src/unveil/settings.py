@@ -233,10 +233,13 @@ class Machine:
     """At most so many seconds of work are lost to a crash."""
     cache_views: int = 0
     """Views of each image whose trunk output is kept on disk for the discovery stage; 0: compute them fresh."""
+    cache_gb: float | None = None
+    """The most that these may take; what does not fit is kept at a byte a value, then with fewer views."""
 
     def __post_init__(self) -> None:
         expect(self.workers >= 0, f"workers is {self.workers}: give 0 or more")
         expect(self.cache_views >= 0, f"cache_views is {self.cache_views}: give 0 or more")
+        expect(self.cache_gb is None or self.cache_gb > 0, f"cache_gb is {self.cache_gb}: give a positive number")
 
 
 @dataclass(frozen=True, kw_only=True)

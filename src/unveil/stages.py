@@ -189,21 +189,29 @@ class Pipeline:
         count = self.settings.machine.cache_views
         if count == 0:
             return
-        train_views = self._cached(self.views, self.task.items, count)
-        test_views = None if self.test_views is None else self._cached(self.test_views, self.task.test_items, 0)
-        if train_views is None or (self.test_views is not None and test_views is None):
+        room = None if self.settings.machine.cache_gb is None else 1e9 * self.settings.machine.cache_gb
+        test_views = None
+        if self.test_views is not None:
+            test_views = self._cached(self.test_views, self.task.test_items, 0, room)
+            if test_views is None:
+                return
+            room = None if room is None else room - test_views.layout.bytes
+        train_views = self._cached(self.views, self.task.items, count, room)
+        if train_views is None:
             return
         self.views, self.test_views = train_views, test_views
         self.model.skip_trunk()
         self.seconds["cache"] = train_views.seconds + (0 if test_views is None else test_views.seconds)
 
-    def _cached(self, source: Views, items: object, count: int) -> CachedViews | None:
+    def _cached(self, source: Views, items: object, count: int, most: float | None) -> CachedViews | None:
         made_from = {
             "trunk": self.trunk_by or self._untrained(),
             "data": store.fingerprint(items),  # type: ignore[arg-type]
             "augment": recipe.changed(self.settings.augment),
         }
-        return cached_views(source, self.model, count, made_from=made_from, folder=self.store, console=self.console)
+        return cached_views(
+            source, self.model, count, most=most, made_from=made_from, folder=self.store, console=self.console
+        )
 
     def _untrained(self) -> str:
         """What a trunk depends on that no stage has trained."""

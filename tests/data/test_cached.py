@@ -92,3 +92,29 @@ def test_a_cache_that_was_not_finished_is_not_complete(tmp_path: Path) -> None:
     cached.build(tmp_path, layout, parts((4,)))
     assert cached.complete(tmp_path)
     assert (tmp_path / "views.bin").stat().st_size == 2 * ITEMS * (VIEWS + 1) * 4
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("shape", [(5, 3, 2), (5,)])
+def test_a_byte_a_value_is_within_half_a_step(tmp_path: Path, relu: bool, shape: tuple[int, ...]) -> None:
+    x = torch.randn(40, *shape, generator=torch.Generator().manual_seed(0)) * 7 - 1
+    x = x.relu() if relu else x
+    stored = (*shape[1:], shape[0]) if len(shape) == 3 else shape
+    layout = cached.Layout(items=40, views=0, shape=stored, dtype="uint8")
+    cached.build(tmp_path, layout, iter([(0, 0, x)]), sample=x)
+    assert (tmp_path / "views.bin").stat().st_size == layout.bytes == x.numel()
+    views = cached.CachedViews(tmp_path, CPU)
+    ((found,),) = views.stream([Draw(np.arange(40), (None,))])
+    assert views.range is not None
+    step = views.range.step.view(-1, *[1] * (len(shape) - 1))
+    assert bool(((found - x).abs() <= 0.5001 * step).all())
+    assert float(step.max()) < 1.2 * float(x.max() - x.min()) / 255
+    assert not relu or bool((found[x == 0] == 0).all())
+
+
+def test_with_less_room_first_a_byte_a_value_then_fewer_views() -> None:
+    layout = cached.Layout(items=10, views=4, shape=(3,), dtype="bfloat16")
+    tried = [(one.dtype, one.views) for one in cached.smaller(layout, fewest=2)]
+    assert tried == [("bfloat16", 4), ("uint8", 4), ("uint8", 3), ("uint8", 2)]
+    sizes = [one.bytes for one in cached.smaller(layout, fewest=2)]
+    assert sizes == [300, 150, 120, 90]

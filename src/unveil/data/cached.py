@@ -5,8 +5,9 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +17,8 @@ from torch import Tensor
 from unveil.data.views import Draw
 from unveil.files import write_json
 
-TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "uint8": torch.uint8}
+"""uint8: 256 equal steps between a channel's smallest and largest value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,41 @@ class Layout:
 
     @property
     def bytes(self) -> int:
-        return 2 * math.prod(self.full_shape)
+        return TYPES[self.dtype].itemsize * math.prod(self.full_shape)
+
+
+@dataclass(frozen=True)
+class Range:
+    """The values of each channel that uint8 can hold: low, low + step, …, low + 255 step."""
+
+    low: Tensor
+    step: Tensor
+
+    @staticmethod
+    def of(sample: Tensor) -> "Range":
+        """From features (B, C, h, w) or (B, D), with room for what the sample does not show."""
+        values = sample.float().movedim(1, -1).flatten(0, -2)  # (…, channels)
+        low, high = values.amin(dim=0), values.amax(dim=0)
+        room = 0.1 * (high - low)
+        low = torch.where(low < 0, low - room, low)  # what comes out of a ReLU stays above 0
+        return Range(low.cpu(), ((high + room - low) / 255).clamp_min(1e-12).cpu())
+
+    def encode(self, x: Tensor) -> Tensor:
+        """Channels last in, channels last out."""
+        return ((x.float().cpu() - self.low) / self.step).round_().clamp_(0, 255).to(torch.uint8)
+
+    def to(self, device: torch.device) -> "Range":
+        return Range(self.low.to(device), self.step.to(device))
+
+    def decode(self, x: Tensor) -> Tensor:
+        return torch.addcmul(self.low, x.float(), self.step)
+
+
+def smaller(layout: Layout, fewest: int) -> Iterator[Layout]:
+    """The layout, and what to do with less room: first a byte a value, then fewer views, but `fewest`."""
+    yield layout
+    for views in range(layout.views, min(fewest, layout.views) - 1, -1):
+        yield replace(layout, dtype="uint8", views=views)
 
 
 class CachedViews:
@@ -44,9 +80,11 @@ class CachedViews:
         self.first_view_clean = first_view_clean
         described = json.loads((path / "layout.json").read_text())
         self.seconds: float = described.pop("seconds")
+        ranges = described.pop("range", None)
+        self.range = None if ranges is None else Range(*(torch.tensor(values) for values in ranges)).to(device)
         self.layout = Layout(**{**described, "shape": tuple(described["shape"])})
         self.device = device
-        self.stored = np.memmap(path / "views.bin", dtype=np.int16, mode="r", shape=self.layout.full_shape)
+        self.stored = _mapped(path, self.layout, "r")
         self.shape = self.layout.shape
 
     def __len__(self) -> int:
@@ -70,12 +108,13 @@ class CachedViews:
 
     def _read(self, rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> Tensor:
         x = torch.from_numpy(self.stored[rows, chosen]).view(TYPES[self.layout.dtype]).to(self.device)
+        x = x if self.range is None else self.range.decode(x)
         return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
 
 
-def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]]) -> None:
+def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]], sample: Tensor | None = None) -> None:
     """Fill a new cache from (first row, view, features (B, C, h, w) or (B, D)). The layout file, written
-    last, marks it as finished and says what it cost."""
+    last, marks it as finished and says what it cost. uint8 needs a `sample` of the features for its ranges."""
     begun = time.monotonic()
     path.mkdir(parents=True, exist_ok=True)
     with (path / "views.bin").open("wb") as file:
@@ -83,14 +122,24 @@ def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]]) 
             os.posix_fallocate(file.fileno(), 0, layout.bytes)
         else:
             file.truncate(layout.bytes)
-    stored = np.memmap(path / "views.bin", dtype=np.int16, mode="r+", shape=layout.full_shape)
+    stored, ranges = _mapped(path, layout, "r+"), Range.of(sample) if sample is not None else None
     for row, view, x in parts:
         x = x.permute(0, 2, 3, 1) if x.ndim == 4 else x
-        values = x.to(TYPES[layout.dtype]).contiguous().cpu().view(torch.int16).numpy()
+        if ranges is not None:
+            values = ranges.encode(x).contiguous().numpy()
+        else:
+            values = x.to(TYPES[layout.dtype]).contiguous().cpu().view(torch.int16).numpy()
         stored[row : row + len(values), view] = values
     stored.flush()
-    seconds = round(time.monotonic() - begun, 2)
-    write_json(path / "layout.json", {**asdict(layout), "shape": list(layout.shape), "seconds": seconds})
+    described = {**asdict(layout), "shape": list(layout.shape), "seconds": round(time.monotonic() - begun, 2)}
+    if ranges is not None:
+        described["range"] = [ranges.low.tolist(), ranges.step.tolist()]
+    write_json(path / "layout.json", described)
+
+
+def _mapped(path: Path, layout: Layout, mode: Literal["r", "r+"]) -> NDArray[Any]:
+    kind = np.uint8 if layout.dtype == "uint8" else np.int16  # numpy has no bfloat16
+    return np.memmap(path / "views.bin", dtype=kind, mode=mode, shape=layout.full_shape)
 
 
 def complete(path: Path) -> bool:
