@@ -137,7 +137,7 @@ def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]], 
     write_json(path / "layout.json", described)
 
 
-def _mapped(path: Path, layout: Layout, mode: Literal["r", "r+"]) -> NDArray[Any]:
+def _mapped(path: Path, layout: Layout, mode: Literal["r", "r+"]) -> "np.memmap[Any, Any]":
     kind = np.uint8 if layout.dtype == "uint8" else np.int16  # numpy has no bfloat16
     return np.memmap(path / "views.bin", dtype=kind, mode=mode, shape=layout.full_shape)
 

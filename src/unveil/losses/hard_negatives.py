@@ -51,15 +51,15 @@ def hard_negatives(
         ul = _pair_products(queue_u, queue_l, u, l) if products is None else _at(products, u, l)
         uu, ll = (1.0, 1.0) if length_u is None or length_l is None else (length_u[u] ** 2, length_l[l] ** 2)
         z_u, z_l = zu.gather(1, u), zl.gather(1, l)
-        lengths, cosines = [], []
+        lengths, mixed = [], []
         for mu in mixes:
             apart = mu**2 * uu + (1 - mu) ** 2 * ll
             square = apart + 2 * mu * (1 - mu) * ul
             # where u and l cancel, |ζ|² is rounding alone: below this floor it would make "cosines" far beyond 1
             floor = 32 * torch.finfo(z.dtype).eps * apart
             lengths.append(square.clamp_min(floor).clamp_min_(1e-24).rsqrt_())  # 1 / |ζ|
-            cosines.append((mu * z_u + (1 - mu) * z_l) * lengths[-1])
-        candidates = torch.cat(cosines, dim=1)  # (B, len(mixes) * rounds * k_easy)
+            mixed.append((mu * z_u + (1 - mu) * z_l) * lengths[-1])
+        candidates = torch.cat(mixed, dim=1)  # (B, len(mixes) * rounds * k_easy)
         chosen = candidates.topk(min(k_hard, candidates.shape[1]), dim=1, sorted=False).indices
         mix, pair = chosen // u.shape[1], chosen % u.shape[1]
         # (B, k_hard); a table of the μ would be copied to the device, which every step would wait for
