@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from benchmarks import growth, limits, rows, step
-from unveil import __version__, bench, files, hardware, runs
+from unveil import __version__, bench, files, hardware
 from unveil.settings import Machine
 
 
@@ -43,7 +43,7 @@ def main(
         "quick": quick,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "unveil": __version__,
-        "commit": runs.commit(),
+        "commit": hardware.commit(),
         "machine": hardware.describe(where, picked),
     }
     precisions = list(dict.fromkeys([torch.float32, picked]))

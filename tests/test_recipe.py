@@ -164,7 +164,7 @@ def test_the_last_override_wins_and_an_override_makes_a_missing_table() -> None:
         ("rotation.momentum=0", "rotation.nesterov needs momentum"),
         ("discovery.lr=nan", "discovery.lr is nan"),
         ("discovery.labelled_per_batch=64", "in batches of 64: give 1 to 63"),
-        ("discovery.k1=0", "discovery.k1 is 0"),
+        ("discovery.k1=-1", "discovery.k1 is -1"),
         ("discovery.mixes=[]", "discovery.mixes is []"),
         ("encoder.blocks=[1, 1]", "encoder.blocks is [1, 1]: give four"),
         ("augment.crop=[0.9, 0.1]", "augment.crop is [0.9, 0.1]"),

@@ -1,6 +1,6 @@
 """How a model does, and why: scores against the hidden truth, and diagnostics. The only reader of `Truth`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from unveil.data.loader import Rows, clean_draws
 from unveil.data.task import Task, Truth
 from unveil.data.views import Views
 from unveil.methods.baseline import positive_pairs
+from unveil.methods.catalog import METHODS
 from unveil.methods.ncl import neighbors
-from unveil.metrics import clustering_scores
+from unveil.metrics import clustering_scores, open_accuracy
 from unveil.nn.model import Model
 from unveil.settings import Discovery
 
@@ -83,6 +84,9 @@ class Evaluator:
         if not novel.all():
             predicted = model.known_head(z[~mask]).argmax(dim=1).cpu().numpy()
             scores["known_acc"] = float((predicted == self.truth.test[~novel]).mean())
+        if novel.any() and not novel.all():
+            joint = open_accuracy(self.truth.test, model.joint(z).argmax(dim=1).cpu().numpy(), len(self.task.known))
+            scores |= {f"open_{part}": value for part, value in joint.items()}
         return scores
 
     def supervised(self, model: Model) -> dict[str, float]:
@@ -116,8 +120,10 @@ class Evaluator:
         near = cosines.topk(k, dim=1).indices
         right = positives = pairs = 0.0
         known = torch.from_numpy(y_l).to(z.device)
+        rule = getattr(METHODS[self.config.method], "pairs", None) or self.config.pairs
+        config = replace(self.config, pairs=rule)
         for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
-            same = positive_pairs(z[rows], z_l, known, self.config, self.task.n_novel)
+            same = positive_pairs(z[rows], z_l, known, config, self.task.n_novel)
             truly = y[rows][:, None] == y[rows]
             off = ~torch.eye(len(same), dtype=torch.bool, device=same.device)
             right += float((same & truly & off).sum())

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 from pathlib import Path
 
 import torch
@@ -49,6 +50,22 @@ def describe(device: torch.device, precision: torch.dtype) -> dict[str, object]:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "precision": str(precision).removeprefix("torch."),
     }
+
+
+def commit() -> str | None:
+    """The commit of the source tree, with `+changes` where it was edited; None for an installed package."""
+    here = Path(__file__).resolve().parent
+    try:
+        _git(here, "ls-files", "--error-unmatch", __file__)  # fails where the package lies in somebody else's tree
+        head, edited = _git(here, "rev-parse", "--short=12", "HEAD"), _git(here, "status", "--porcelain", "--", ".")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{head}+changes" if edited else head
+
+
+def _git(folder: Path, *args: str) -> str:
+    command = ["git", "-C", str(folder), *args]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _processor() -> str:

@@ -29,6 +29,21 @@ def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     return float(counts[rows, columns].sum() / counts.sum())
 
 
+def open_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known: int) -> dict[str, float]:
+    """All, old and new: the share of items in the class of their cluster under one assignment for known (below
+    `known`) and novel classes together, over all items, those of known classes and those of novel ones."""
+    truth, predicted = np.asarray(y_true), np.asarray(y_pred)
+    counts = contingency(truth, predicted)
+    if counts.size == 0:
+        return {"all": float("nan"), "old": float("nan"), "new": float("nan")}
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    classes, clusters = np.unique(truth), np.unique(predicted)
+    meant = dict(zip(clusters[rows].tolist(), classes[columns].tolist(), strict=True))
+    right = np.array([meant.get(cluster) == label for cluster, label in zip(predicted.tolist(), truth, strict=True)])
+    parts = {"all": np.full(len(truth), True), "old": truth < known, "new": truth >= known}
+    return {name: float(right[part].mean()) if part.any() else float("nan") for name, part in parts.items()}
+
+
 def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
     """ACC, normalised mutual information and adjusted Rand index."""
     return {

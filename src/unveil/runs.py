@@ -2,7 +2,6 @@
 
 import csv
 import io
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,14 @@ from rich.console import Console
 
 from unveil import __version__, files, hardware, recipe
 from unveil.data import catalog
+from unveil.data.dataset import Dataset
 from unveil.data.task import make_task
+from unveil.data.vectors import reduced
+from unveil.embed import embedded
 from unveil.engine import checkpoint
 from unveil.errors import UnveilError
 from unveil.evaluation import features
+from unveil.hardware import commit
 from unveil.settings import Settings
 from unveil.stages import Pipeline
 from unveil.store import LOCK, identity, locked
@@ -38,11 +41,24 @@ def run(
         console.print(f"{out} is already complete", soft_wrap=True)
         record: dict[str, Any] = files.read_json(out / "record.json")
         return record
-    task, truth = make_task(catalog.load(settings.data.name, root), settings.data)
+    task, truth = make_task(read(settings, store=store, root=root, console=console), settings.data)
     check_sizes(len(task.unlabelled), task.n_novel)
     pipeline = Pipeline(settings, task, truth, store, console)
     with locked(out, wait=False):
         return _run(pipeline, out)
+
+
+def read(settings: Settings, *, store: Path, root: Path | None, console: Console) -> Dataset:
+    """The data set of a recipe, embedded and reduced as it says."""
+    data, machine = settings.data, settings.machine
+    dataset = catalog.load(data.name, root)
+    if data.embed is not None:
+        device = hardware.pick_device(machine.device)
+        precision = hardware.pick_precision(machine, device)
+        dataset = embedded(
+            dataset, data.embed, data.embed_size, device=device, precision=precision, folder=store, console=console
+        )
+    return reduced(dataset, data)
 
 
 def _run(pipeline: Pipeline, out: Path) -> dict[str, Any]:
@@ -133,22 +149,6 @@ def environment(pipeline: Pipeline) -> dict[str, Any]:
     """Version, commit and machine."""
     machine = hardware.describe(pipeline.device, pipeline.precision)
     return {"unveil": __version__, "commit": commit(), **machine}
-
-
-def commit() -> str | None:
-    """The commit of the source tree, with `+changes` where it was edited; None for an installed package."""
-    here = Path(__file__).resolve().parent
-    try:
-        _git(here, "ls-files", "--error-unmatch", __file__)  # fails where the package lies in somebody else's tree
-        head, edited = _git(here, "rev-parse", "--short=12", "HEAD"), _git(here, "status", "--porcelain", "--", ".")
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return f"{head}+changes" if edited else head
-
-
-def _git(folder: Path, *args: str) -> str:
-    command = ["git", "-C", str(folder), *args]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _difference(stored: dict[str, Any], given: dict[str, Any], where: str = "") -> str:

@@ -8,6 +8,8 @@ from typing import Literal
 
 from unveil.errors import UnveilError
 
+Pairs = Literal["cosine", "rank", "calibrated", "ranking"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
@@ -22,6 +24,19 @@ class Data:
     """The novel classes, in the same forms (an int: the next n). Default: all the others."""
     per_class: int | None = None
     """Keep at most so many training items of each class."""
+    imbalance: float = 1.0
+    """How many times more items the first class has than the last, among the known classes and among the novel ones;
+    the sizes between fall evenly on a logarithmic scale."""
+    embed: str | None = None
+    """Replace images by their embeddings from this pretrained encoder (efficientnet-lite0)."""
+    embed_size: int = 96
+    """Side in pixels at which that encoder sees them."""
+    unit: bool = False
+    """Vectors: scale each to length 1 first."""
+    pca: int | None = None
+    """Vectors: then keep so many principal components of the training items."""
+    scaling: Literal["feature", "common"] = "feature"
+    """Vectors: divide each feature by its own spread, or all by one number, which keeps their proportions."""
     mean: tuple[float, ...] = (0.5,)
     """Subtracted from each channel after scaling pixels to [0, 1]."""
     std: tuple[float, ...] = (0.25,)
@@ -29,6 +44,9 @@ class Data:
 
     def __post_init__(self) -> None:
         expect(self.per_class is None or self.per_class >= 1, f"per_class is {self.per_class}: give 1 or more")
+        expect(self.imbalance >= 1, f"imbalance is {self.imbalance}: give 1 or more")
+        expect(self.embed_size >= 32, f"embed_size is {self.embed_size}: give 32 or more pixels")
+        expect(self.pca is None or self.pca >= 1, f"pca is {self.pca}: give 1 or more components")
         expect(all(value > 0 for value in self.std), f"std is {list(self.std)}: give positive numbers")
 
 
@@ -67,9 +85,10 @@ class Augment:
 class Encoder:
     """The network. In the supervised and discovery stages only its tail trains."""
 
-    name: Literal["resnet18", "resnet18-imagenet", "compact", "mlp"] = "resnet18"
+    name: Literal["resnet18", "resnet18-imagenet", "compact", "mlp", "tail"] = "resnet18"
+    """tail: one trained layer, for vectors that come from an encoder already."""
     width: int = 64
-    """Channels of the first block (compact), or units of the hidden layer (mlp)."""
+    """Channels of the first block (compact), or units of a layer (mlp, tail)."""
     space_to_depth: int = 2
     """compact: fold squares of so many pixels into channels before the first convolution."""
     blocks: tuple[int, ...] = (1, 1, 1, 1)
@@ -142,6 +161,24 @@ class Supervised(Stage):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Similarity(Stage):
+    """Same class or not? Learned from pairs of labelled items, for the methods kcl and mcl alone."""
+
+    epochs: int = 10
+    batch: int = 100
+    seed: int = 0
+    classes_per_batch: int = 20
+    """Batches hold so many known classes, or all where there are fewer, with equally many items of each."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(
+            1 <= self.classes_per_batch <= self.batch,
+            f"classes_per_batch is {self.classes_per_batch} in batches of {self.batch}: give 1 to {self.batch}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Discovery(Stage):
     """Finding the novel classes. Symbols are the paper's."""
 
@@ -158,7 +195,7 @@ class Discovery(Stage):
     """T: epochs over which that weight rises."""
     consistency_rows: Literal["own", "all"] = "own"
     """Each row through its own head (paper), or every row through both heads (published code)."""
-    pairs: Literal["cosine", "rank", "calibrated", "ranking"] = "cosine"
+    pairs: Pairs = "cosine"
     """How positive pairs are found: cosine ≥ threshold (paper), each row's nearest, a threshold calibrated on known
     classes, or equal top-ranked dimensions (ranking statistics)."""
     threshold: float = 0.95
@@ -171,7 +208,7 @@ class Discovery(Stage):
     queue_labelled: int | None = None
     """|M| of the labelled queue; None: the same."""
     k1: int | None = None
-    """Pseudo-positives of a query; None: k1_fraction · |M| / C_u."""
+    """Pseudo-positives of a query (0: the second view alone); None: k1_fraction · |M| / C_u."""
     k1_fraction: float = 0.5
     alpha: float = 0.2
     """α: weight of the second view among the positives."""
@@ -193,6 +230,14 @@ class Discovery(Stage):
     """N: times the easy negatives are gone through."""
     mixes: tuple[float, ...] = (1 / 3, 2 / 3)
     """μ"""
+    hng_variant: Literal["", "v1", "v2", "v3", "v4", "v5", "v6"] = ""
+    """A variant of hard negative generation that the paper compares with."""
+    dtc_variant: Literal["baseline", "pi", "te", "tep"] = "pi"
+    """dtc: nothing more, consistency of two views, with past predictions, or targets from past predictions."""
+    dtc_warmup: int = 10
+    """dtc: epochs with the targets of the start."""
+    dtc_interval: int = 5
+    """dtc: epochs between new targets after that."""
     novel_head: Literal["random", "kmeans"] = "random"
     """How the novel head starts: at random (paper) or from k-means centres of the features."""
 
@@ -201,9 +246,11 @@ class Discovery(Stage):
         expect(0 <= self.alpha <= 1, f"alpha is {self.alpha}: give a number from 0 to 1")
         expect(self.temperature > 0, f"temperature is {self.temperature}: give a positive number")
         expect(self.queue >= 1, f"queue is {self.queue}: give 1 or more")
-        for name in ("queue_labelled", "k1"):
+        for name, least in (("queue_labelled", 1), ("k1", 0)):
             value = getattr(self, name)
-            expect(value is None or value >= 1, f"{name} is {value}: give 1 or more, or none for the default")
+            expect(value is None or value >= least, f"{name} is {value}: give {least} or more, or none for the default")
+        expect(self.dtc_warmup >= 0, f"dtc_warmup is {self.dtc_warmup}: give 0 or more epochs")
+        expect(self.dtc_interval >= 1, f"dtc_interval is {self.dtc_interval}: give 1 or more epochs")
         for name in ("k_easy", "k_hard", "rounds", "ranking_top"):
             expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
         expect(
@@ -252,6 +299,7 @@ class Settings:
     encoder: Encoder = field(default_factory=Encoder)
     rotation: Rotation = field(default_factory=Rotation)
     supervised: Supervised = field(default_factory=Supervised)
+    similarity: Similarity = field(default_factory=Similarity)
     discovery: Discovery = field(default_factory=Discovery)
     machine: Machine = field(default_factory=Machine)
     seed: int = 0

@@ -1,5 +1,6 @@
 """rotation → supervised → discovery. Each stage can be run, resumed and reused alone."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +20,16 @@ from unveil.engine.loop import Metrics, train
 from unveil.engine.progress import Bar
 from unveil.errors import UnveilError
 from unveil.evaluation import Evaluator, features, warnings
-from unveil.hardware import pick_device, pick_precision
-from unveil.methods.catalog import NAMES, make_method
-from unveil.methods.method import Method
+from unveil.hardware import commit, pick_device, pick_precision
+from unveil.methods.catalog import BY_SIMILARITY, NAMES, make_method
+from unveil.methods.method import Context, Method
 from unveil.methods.rotation import Rotation
+from unveil.methods.similarity import LearnSimilarity, similarity_of
 from unveil.methods.supervised import Supervised
 from unveil.nn import build_encoder
 from unveil.nn.heads import linear_head, start_from_kmeans
 from unveil.nn.model import Model
+from unveil.nn.similarity import Similarity
 from unveil.settings import Settings, Stage
 from unveil.trunk_cache import cached_views
 
@@ -127,16 +130,18 @@ class Pipeline:
         loader: Loader,
         labels: str,
         evaluate: Callable[[], Metrics],
+        kept: nn.Module | None = None,
     ) -> None:
-        """Train a stage into the store, or take it from there."""
+        """Train a stage into the store, or take it from there; `kept` is what it leaves, if not the encoder."""
         s = self.settings
+        kept = kept or _pretrained(self.model, labels)
         table = {key: value for key, value in recipe.changed(config).items() if key != "evaluate_every"}
         self.trained_by = store.identity(
             stage=stage,
             settings=table,
             encoder=self._encoder_identity(),
             augment=recipe.changed(s.augment),
-            scaling=[s.data.mean, s.data.std],
+            scaling=[s.data.mean, s.data.std, *([s.data.scaling] if s.data.scaling != "feature" else [])],
             data=self.data_id,
             labels=labels,
             after=self.trained_by,
@@ -146,13 +151,19 @@ class Pipeline:
             weights = folder / "model.safetensors"
             if not weights.exists():
                 history = self._train(stage, config, method, loader, folder, evaluate)
-                lines = {"stage": stage, "settings": table, "seconds": history[-1]["seconds"], "history": history}
+                lines = {
+                    "stage": stage,
+                    "settings": table,
+                    "seconds": history[-1]["seconds"],
+                    "history": history,
+                    "commit": commit(),
+                }
                 files.write_json(folder / "stage.json", lines)
-                checkpoint.save_model(weights, _pretrained(self.model, labels))  # last: it marks the stage as finished
+                checkpoint.save_model(weights, kept)  # last: it marks the stage as finished
                 (folder / "checkpoint.safetensors").unlink(missing_ok=True)
             else:
                 self.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
-            checkpoint.load_model(weights, _pretrained(self.model, labels))
+            checkpoint.load_model(weights, kept)
             self.seconds[stage] = files.read_json(folder / "stage.json")["seconds"]
 
     def _encoder_identity(self) -> dict[str, Any]:
@@ -227,12 +238,22 @@ class Pipeline:
             z = features(self.model, self.views, self.task.unlabelled)
             start_from_kmeans(self.model.novel_head, z, s.seed)
         method = make_method(
-            self.model, config, unlabelled=len(self.task.unlabelled), labelled=len(self.task.labelled), seed=s.seed
+            self.model,
+            Context(
+                config=config,
+                seed=s.seed,
+                labels=self.task.labels,
+                features=lambda rows: features(self.model, self.views, rows),
+                similarity=self.similarity() if config.method in BY_SIMILARITY else None,
+            ),
         )
         method.to(self.device)
-        loader = self._loader(
-            config, np.arange(len(self.task.ids)), s.seed, n_views=2, labelled_per_batch=config.labelled_per_batch
-        )
+        if not method.trains:
+            return self._fitted(method, evaluator)
+        rows, each = np.arange(len(self.task.ids)), config.labelled_per_batch
+        if method.unlabelled_only:
+            rows, each = self.task.unlabelled, None
+        loader = self._loader(config, rows, s.seed, n_views=2, labelled_per_batch=each)
         warned: set[str] = set()
 
         def evaluate() -> Metrics:
@@ -247,8 +268,33 @@ class Pipeline:
         self.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
         return history
 
+    def _fitted(self, method: Method, evaluator: Evaluator) -> list[Metrics]:
+        """A method without training."""
+        begun = time.monotonic()
+        method.after_epoch()
+        self.seconds["discovery"] = round(time.monotonic() - begun, 2)
+        return [{**evaluator.discovery(self.model), "seconds": self.seconds["discovery"]}]
+
+    def similarity(self) -> Similarity:
+        """A network that tells pairs of one class from pairs of two, learned from the labelled items."""
+        config = self.settings.similarity
+        network = similarity_of(self.model, rng.generator(config.seed, "similarity")).to(self.device)
+        loader = self._loader(
+            config, self.task.labelled, config.seed, n_views=1, classes_per_batch=config.classes_per_batch
+        )
+        labels, last = self.task.labels.tobytes().hex(), self.trained_by
+        self._stored("similarity", config, LearnSimilarity(self.model, network), loader, labels, dict, network)
+        self.trained_by = last  # the model itself is as it was
+        return network
+
     def _loader(
-        self, config: Stage, rows: np.ndarray, seed: int, n_views: int, labelled_per_batch: int | None = None
+        self,
+        config: Stage,
+        rows: np.ndarray,
+        seed: int,
+        n_views: int,
+        labelled_per_batch: int | None = None,
+        classes_per_batch: int | None = None,
     ) -> Loader:
         return Loader(
             views=self.views,
@@ -259,6 +305,7 @@ class Pipeline:
             device=self.device,
             n_views=n_views,
             labelled_per_batch=labelled_per_batch,
+            classes_per_batch=classes_per_batch,
         )
 
 

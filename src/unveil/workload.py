@@ -6,15 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from unveil import rng
 from unveil.data import cached
-from unveil.data.loader import Batch, Loader
+from unveil.data.loader import Batch, Loader, Rows
 from unveil.data.task import UNLABELLED
 from unveil.data.views import Views, make_views
 from unveil.errors import UnveilError
 from unveil.methods.catalog import make_method
+from unveil.methods.method import Context
 from unveil.methods.ncl import NCL
 from unveil.nn import Encoder, build_encoder
 from unveil.nn.heads import linear_head
@@ -110,8 +111,8 @@ def make_model(encoder: Encoder, classes: tuple[int, int], device: torch.device,
 
 def make_objective(model: Model, config: Discovery, device: torch.device) -> NCL:
     """Neighborhood contrastive learning with full queues."""
-    sizes = {"unlabelled": config.queue, "labelled": config.queue_labelled or config.queue}
-    objective = make_method(model, config, **sizes, seed=0)
+    labels = np.repeat([0, UNLABELLED], [config.queue_labelled or config.queue, config.queue])
+    objective = make_method(model, Context(config=config, seed=0, labels=labels, features=_no_features))
     if not isinstance(objective, NCL):
         raise UnveilError(f"discovery.method is '{config.method}': only ncl and ncl-hng can be measured")
     objective.to(device)
@@ -125,6 +126,10 @@ def make_objective(model: Model, config: Discovery, device: torch.device) -> NCL
     if objective.products is not None:
         objective.products.refresh(objective.queue_u, objective.queue_l, slots_u, slots_l[:0])
     return objective
+
+
+def _no_features(rows: Rows) -> Tensor:
+    raise UnveilError("random data have no features")
 
 
 def random_cache(folder: Path, model: Model, source: Views, device: torch.device) -> cached.CachedViews:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,8 @@ import torch.nn.functional as F
 from unveil import losses, rng, settings
 from unveil.data.loader import Batch
 from unveil.methods.baseline import Outputs, encode_pair
-from unveil.methods.ncl import NCL, neighbors
+from unveil.methods.method import Context
+from unveil.methods.ncl import NCL, NCLWithHNG, neighbors
 from unveil.nn import build_encoder
 from unveil.nn.heads import linear_head
 from unveil.nn.model import Model
@@ -23,9 +25,9 @@ def make(*, hng: bool = True, unlabelled: int = 40, labelled: int = 30, **option
     encoder = build_encoder(settings.Encoder(name="mlp", width=WIDTH), (FEATURES,), generator)
     heads = linear_head(WIDTH, KNOWN, generator), linear_head(WIDTH, NOVEL, generator)
     config = settings.Discovery(**{"queue": 20, "k_easy": 5, "k_hard": 7, "rounds": 2, **options})
-    return NCL(
-        Model(encoder, *heads, torch.float32), config, unlabelled=unlabelled, labelled=labelled, seed=11, hng=hng
-    )
+    labels = np.repeat([0, -1], [labelled, unlabelled])
+    context = Context(config=config, seed=11, labels=labels, features=lambda rows: torch.zeros(len(rows), WIDTH))
+    return (NCLWithHNG if hng else NCL)(Model(encoder, *heads, torch.float32), context)
 
 
 def batch(labelled: int, unlabelled: int, epoch: int = 3, step: int = 0) -> Batch:

@@ -74,8 +74,8 @@ def jitter(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
     return ((x - grey) * factors[2] + grey).clamp(0, 255)
 
 
-def noisy(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
-    """Gaussian noise on normalised inputs, so that `strength` is in units of their spread."""
+def noisy(x: Tensor, strength: float | Tensor, generator: torch.Generator) -> Tensor:
+    """Gaussian noise on normalised inputs, so that `strength` is in units of their spread; or one for each feature."""
     return x + strength * torch.randn(x.shape, generator=generator, device=x.device)
 
 

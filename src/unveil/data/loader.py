@@ -24,6 +24,8 @@ class Batch:
     """(labelled,): known classes of the first rows."""
     epoch: int
     step: int
+    rows: Tensor | None = None
+    """(B,): the row of each item in the data set."""
 
     @property
     def labelled(self) -> int:
@@ -47,6 +49,8 @@ class Loader:
     device: torch.device
     n_views: int = 2
     labelled_per_batch: int | None = None
+    classes_per_batch: int | None = None
+    """With so many known classes in each batch, every one of them has equally many items there."""
 
     def steps(self) -> int:
         """Batches in an epoch."""
@@ -59,7 +63,8 @@ class Loader:
         for step, (draw, views) in enumerate(zip(draws, self.views.stream(draws), strict=True), start=skip):
             y = self.labels[draw.rows]
             known = torch.from_numpy(y[y != UNLABELLED]).to(self.device, non_blocking=True)
-            yield Batch(views=views, y=known, epoch=epoch, step=step)
+            rows = torch.from_numpy(draw.rows).to(self.device, non_blocking=True)
+            yield Batch(views=views, y=known, epoch=epoch, step=step, rows=rows)
 
     def _seeds(self, epoch: int, step: int) -> tuple[int | None, ...]:
         seeds: list[int | None] = [rng.number(self.seed, f"view{i}", epoch, step) for i in range(self.n_views)]
@@ -69,6 +74,8 @@ class Loader:
 
     def _order(self, epoch: int) -> list[Rows]:
         generator = rng.numpy(self.seed, "order", epoch)
+        if self.classes_per_batch is not None:
+            return self._balanced(generator, self.classes_per_batch)
         if self.labelled_per_batch is None:
             mixed = generator.permutation(self.rows)
             return [self._labelled_first(mixed[i : i + self.batch]) for i in range(0, len(mixed), self.batch)]
@@ -83,6 +90,19 @@ class Loader:
         return [
             np.concatenate([first[i * each : (i + 1) * each], second[i * rest : (i + 1) * rest]]) for i in range(count)
         ]
+
+    def _balanced(self, generator: np.random.Generator, count: int) -> list[Rows]:
+        """As many batches as the rows would fill; a class with few items is drawn from again and again."""
+        labels = self.labels[self.rows]
+        classes = np.unique(labels)
+        count = min(count, len(classes))
+        members = {label: self.rows[labels == label] for label in classes}
+        batches = []
+        for _ in range(-(-len(self.rows) // self.batch)):
+            chosen = generator.choice(classes, count, replace=False)
+            each = [generator.choice(members[label], max(1, self.batch // count)) for label in chosen]
+            batches.append(np.concatenate(each))
+        return batches
 
     def _labelled_first(self, rows: Rows) -> Rows:
         return rows[np.argsort(self.labels[rows] == UNLABELLED, kind="stable")]

@@ -69,6 +69,9 @@ def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
     position = {name: index for index, name in enumerate((*known, *novel))}
     renumber = np.array([position.get(name, -1) for name in dataset.classes])
     rows, labels = _select(dataset.train, renumber, settings.per_class)
+    if settings.imbalance > 1:
+        kept = imbalanced(labels, len(known), settings.imbalance)
+        rows, labels = rows[kept], labels[kept]
     counts = np.bincount(labels, minlength=len(position))
     if empty := [name for name, count in zip(position, counts, strict=True) if count == 0]:
         raise UnveilError(
@@ -91,6 +94,18 @@ def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
         test_ids=tuple(dataset.test.ids[row] for row in test_rows) if dataset.test else (),
     )
     return task, Truth(novel=novel, unlabelled=labels[hidden] - len(known), test=test_labels)
+
+
+def imbalanced(labels: NDArray[np.int64], known: int, ratio: float) -> NDArray[np.int64]:
+    """Which rows stay when class i of C, known and novel ones apart, keeps ratio^(−i/(C−1)) of its items."""
+    kept = []
+    classes = int(labels.max()) + 1
+    for first, last in ((0, known), (known, classes)):
+        for place, label in enumerate(range(first, last)):
+            members = np.flatnonzero(labels == label)
+            share = ratio ** (-place / max(1, last - first - 1))
+            kept.append(members[: max(1, round(share * len(members)))])
+    return np.sort(np.concatenate(kept))
 
 
 def _select(

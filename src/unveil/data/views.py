@@ -78,23 +78,25 @@ class VectorViews:
 
     first_view_clean = True
 
-    def __init__(self, items: Vectors, config: Augment, device: torch.device) -> None:
+    def __init__(self, items: Vectors, data: Data, config: Augment, device: torch.device) -> None:
         self.items, self.config, self.device = items, config, device
         self.shape: tuple[int, ...] = (items.shape[1],)
         sample = items[:: max(1, len(items) // 10_000)]
         self.mean = torch.from_numpy(np.asarray(sample.mean(axis=0))).to(device)
-        self.spread = torch.from_numpy(np.asarray(sample.std(axis=0))).to(device).clamp_min(1e-6)
+        spread = torch.from_numpy(np.asarray(sample.std(axis=0))).to(device).clamp_min(1e-6)
+        self.scale = spread if data.scaling == "feature" else spread.square().mean().sqrt()
+        self.noise = config.noise * spread / self.scale
 
     def __len__(self) -> int:
         return len(self.items)
 
     def stream(self, draws: Sequence[Draw]) -> Iterator[tuple[Tensor, ...]]:
         for draw in draws:
-            x = (torch.from_numpy(self.items[draw.rows]).to(self.device) - self.mean) / self.spread
+            x = (torch.from_numpy(self.items[draw.rows]).to(self.device) - self.mean) / self.scale
             yield tuple(x if seed is None else self._noisy(x, seed) for seed in draw.seeds)
 
     def _noisy(self, x: Tensor, seed: int) -> Tensor:
-        return augment.noisy(x, self.config.noise, torch.Generator(self.device).manual_seed(seed))
+        return augment.noisy(x, self.noise, torch.Generator(self.device).manual_seed(seed))
 
 
 class FileViews:
@@ -190,7 +192,7 @@ def make_views(items: Items, data: Data, config: Augment, device: torch.device, 
         return FileViews(items, data, config, device, workers)
     if items.dtype == np.uint8:
         return ImageViews(items, data, config, device)  # type: ignore[arg-type]
-    return VectorViews(items, config, device)  # type: ignore[arg-type]
+    return VectorViews(items, data, config, device)  # type: ignore[arg-type]
 
 
 def _statistics(data: Data, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,7 @@ Features need not arrive normalised: cosines are taken inside. Second views and 
 from unveil.losses.contrastive import neighborhood_contrastive, supervised_contrastive
 from unveil.losses.hard_negatives import hard_negatives
 from unveil.losses.pairs import calibrated_threshold, cosine_pairs, nearest_pairs, ranking_pairs
-from unveil.losses.predictions import consistency, pairwise_bce
+from unveil.losses.predictions import consistency, pairwise_bce, pairwise_kl
 from unveil.losses.rampup import sigmoid_rampup
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "nearest_pairs",
     "neighborhood_contrastive",
     "pairwise_bce",
+    "pairwise_kl",
     "ranking_pairs",
     "sigmoid_rampup",
     "supervised_contrastive",

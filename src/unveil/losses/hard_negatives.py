@@ -48,29 +48,50 @@ def hard_negatives(
         u = cosines.topk(k_easy, dim=1, largest=False, sorted=False).indices
         u = u.repeat(1, rounds)  # (B, rounds * k_easy)
         l = torch.randint(stored_l, u.shape, generator=generator, device=z.device)  # noqa: E741
-        ul = _pair_products(queue_u, queue_l, u, l) if products is None else _at(products, u, l)
+        ul = pair_products(queue_u, queue_l, u, l) if products is None else _at(products, u, l)
         uu, ll = (1.0, 1.0) if length_u is None or length_l is None else (length_u[u] ** 2, length_l[l] ** 2)
-        z_u, z_l = zu.gather(1, u), zl.gather(1, l)
+    return hardest_mixtures(zu, zl, u, l, ul, mixes=mixes, k_hard=k_hard, squares=(uu, ll))
+
+
+def hardest_mixtures(
+    za: Tensor,
+    zb: Tensor,
+    a: Tensor,
+    b: Tensor,
+    ab: Tensor,
+    *,
+    mixes: Sequence[float],
+    k_hard: int,
+    squares: tuple[Tensor | float, Tensor | float] = (1.0, 1.0),
+) -> Tensor:
+    """Cosines (B, k_hard) of each query to the most similar of its mixtures μa + (1−μ)b.
+
+    za: (B, M_a), zb: (B, M_b) products with the two memories, through which the gradient goes; a, b: (B, P) the
+    entries that are mixed; ab: (B, P) their products; squares: |a|² and |b|² of each pair.
+    """
+    with torch.no_grad():
+        z_a, z_b = za.gather(1, a), zb.gather(1, b)
         lengths, mixed = [], []
         for mu in mixes:
-            apart = mu**2 * uu + (1 - mu) ** 2 * ll
-            square = apart + 2 * mu * (1 - mu) * ul
-            # where u and l cancel, |ζ|² is rounding alone: below this floor it would make "cosines" far beyond 1
-            floor = 32 * torch.finfo(z.dtype).eps * apart
+            apart = mu**2 * squares[0] + (1 - mu) ** 2 * squares[1]
+            square = apart + 2 * mu * (1 - mu) * ab
+            # where a and b cancel, |ζ|² is rounding alone: below this floor it would make "cosines" far beyond 1
+            floor = 32 * torch.finfo(za.dtype).eps * apart
             lengths.append(square.clamp_min(floor).clamp_min_(1e-24).rsqrt_())  # 1 / |ζ|
-            mixed.append((mu * z_u + (1 - mu) * z_l) * lengths[-1])
-        candidates = torch.cat(mixed, dim=1)  # (B, len(mixes) * rounds * k_easy)
+            mixed.append((mu * z_a + (1 - mu) * z_b) * lengths[-1])
+        candidates = torch.cat(mixed, dim=1)  # (B, len(mixes) * P)
         chosen = candidates.topk(min(k_hard, candidates.shape[1]), dim=1, sorted=False).indices
-        mix, pair = chosen // u.shape[1], chosen % u.shape[1]
+        mix, pair = chosen // a.shape[1], chosen % a.shape[1]
         # (B, k_hard); a table of the μ would be copied to the device, which every step would wait for
-        chosen_mu = torch.stack([(mix == i).to(z.dtype) * mu for i, mu in enumerate(mixes)]).sum(dim=0)
+        chosen_mu = torch.stack([(mix == i).to(za.dtype) * mu for i, mu in enumerate(mixes)]).sum(dim=0)
         scale = torch.cat(lengths, dim=1).gather(1, chosen)
-        u, l = u.gather(1, pair), l.gather(1, pair)  # noqa: E741
-    return (chosen_mu * zu.gather(1, u) + (1 - chosen_mu) * zl.gather(1, l)) * scale
+        a, b = a.gather(1, pair), b.gather(1, pair)
+    kept: Tensor = (chosen_mu * za.gather(1, a) + (1 - chosen_mu) * zb.gather(1, b)) * scale
+    return kept
 
 
 def _lengths(queue: Tensor) -> Tensor:
-    return queue.norm(dim=1).clamp_min(1e-12)
+    return torch.linalg.vector_norm(queue, dim=1).clamp_min(1e-12)
 
 
 def _at(products: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
@@ -81,7 +102,7 @@ def _at(products: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
     return flat.index_select(0, (u * stride + l).flatten()).view(u.shape)
 
 
-def _pair_products(queue_u: Tensor, queue_l: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
+def pair_products(queue_u: Tensor, queue_l: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
     """u·l of the drawn pairs (B, P): from all products where they are few, else for the pairs alone, in pieces, so
     that memory grows with the queues and not with their product."""
     if len(queue_u) * len(queue_l) <= 64 * u.numel():

@@ -17,6 +17,18 @@ def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
     return -(likelihood + EPS).log().mean()
 
 
+def pairwise_kl(p: Tensor, same: Tensor, margin: float = 2.0) -> Tensor:
+    """KCL: KL(p_j ‖ p_i) of pairs of one class, max(0, margin − KL) of the others, averaged over ordered pairs.
+
+    p: (B, C) probabilities; same: (B, B). The gradient goes through p_i alone; every pair occurs in both orders.
+    """
+    if len(p) == 0:
+        return p.sum()
+    target = p.detach() + EPS
+    apart = (target * target.log()).sum(dim=1) - (p + EPS).log() @ target.T  # (B, B): row i against target j
+    return apart.where(same.bool(), (margin - apart).clamp_min(0.0)).mean()
+
+
 def consistency(p: Tensor, p_hat: Tensor) -> Tensor:
     """ℓ_mse (Eq. 4) of one head: the mean squared difference of the two views' probabilities, (B, C) each."""
     difference = (p - p_hat).square()

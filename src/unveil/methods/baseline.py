@@ -1,10 +1,10 @@
 """The paper's baseline (Sec. 3.1): cross-entropy + binary cross-entropy on pairs + consistency."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from unveil.data.loader import Batch
 from unveil.losses import (
@@ -16,9 +16,9 @@ from unveil.losses import (
     ranking_pairs,
     sigmoid_rampup,
 )
-from unveil.methods.method import Method
+from unveil.methods.method import Context, Method
 from unveil.nn.model import Model
-from unveil.settings import Discovery
+from unveil.settings import Discovery, Pairs
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,17 @@ def positive_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: Discovery, n_nov
             return ranking_pairs(z_u, config.ranking_top)
 
 
-def base_losses(model: Model, config: Discovery, out: Outputs, epoch: int) -> dict[str, Tensor]:
+def base_losses(
+    model: Model, config: Discovery, out: Outputs, epoch: int, known_head: nn.Module | None = None
+) -> dict[str, Tensor]:
     """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5), with ℓ_ce as usual, without the factor 1/C_l of Eq. 1.
 
-    A batch may lack labelled or unlabelled rows.
+    A batch may lack labelled or unlabelled rows. `known_head` takes the place of the model's.
     """
     split, own = out.labelled, config.consistency_rows == "own"
-    known = model.known_head(out.z[:split] if own else out.z)
-    known_hat = model.known_head(out.z_hat[:split] if own else out.z_hat)
+    head = model.known_head if known_head is None else known_head
+    known = head(out.z[:split] if own else out.z)
+    known_hat = head(out.z_hat[:split] if own else out.z_hat)
     p = model.novel_head(out.z[split:] if own else out.z).softmax(dim=1)
     p_hat = model.novel_head(out.z_hat[split:] if own else out.z_hat).softmax(dim=1)
     first = 0 if own else split  # of the unlabelled rows in p
@@ -78,9 +81,13 @@ def base_losses(model: Model, config: Discovery, out: Outputs, epoch: int) -> di
 class Baseline(Method):
     """CE on labelled rows, BCE on pairs of unlabelled ones, consistency on both."""
 
-    def __init__(self, model: Model, config: Discovery) -> None:
+    pairs: Pairs | None = None
+    """A pair rule that belongs to the method; None: the recipe's."""
+
+    def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)
-        self.config = config
+        config = context.config
+        self.config = config if self.pairs is None else replace(config, pairs=self.pairs)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         return base_losses(self.model, self.config, encode_pair(self.model, batch), batch.epoch)

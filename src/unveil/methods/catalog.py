@@ -2,20 +2,33 @@
 
 from unveil.errors import UnveilError
 from unveil.methods.baseline import Baseline
-from unveil.methods.method import Method
-from unveil.methods.ncl import NCL
+from unveil.methods.dtc import DTC
+from unveil.methods.kmeans import KMeans
+from unveil.methods.method import Context, Method
+from unveil.methods.ncl import NCL, NCLWithHNG
+from unveil.methods.ranking import Ranking, RankingPlus
+from unveil.methods.similarity import KCL, MCL
 from unveil.nn.model import Model
-from unveil.settings import Discovery
 
-NAMES = ("baseline", "ncl", "ncl-hng")
+METHODS: dict[str, type[Method]] = {
+    "kmeans": KMeans,
+    "kcl": KCL,
+    "mcl": MCL,
+    "dtc": DTC,
+    "rs": Ranking,
+    "rs+": RankingPlus,
+    "baseline": Baseline,
+    "ncl": NCL,
+    "ncl-hng": NCLWithHNG,
+}
+NAMES = tuple(METHODS)
+BY_SIMILARITY = ("kcl", "mcl")
+"""Those that need the similarity stage."""
 
 
-def make_method(model: Model, config: Discovery, *, unlabelled: int, labelled: int, seed: int) -> Method:
+def make_method(model: Model, context: Context) -> Method:
     """The objective of the discovery stage."""
-    match config.method:
-        case "baseline":
-            return Baseline(model, config)
-        case "ncl" | "ncl-hng":
-            hng = config.method == "ncl-hng"
-            return NCL(model, config, unlabelled=unlabelled, labelled=labelled, seed=seed, hng=hng)
-    raise UnveilError(f"discovery.method is '{config.method}': there are {', '.join(NAMES)}")
+    name = context.config.method
+    if name not in METHODS:
+        raise UnveilError(f"discovery.method is '{name}': there are {', '.join(NAMES)}")
+    return METHODS[name](model, context)  # type: ignore[call-arg]

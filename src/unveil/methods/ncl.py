@@ -7,7 +7,8 @@ from unveil import rng
 from unveil.data.loader import Batch
 from unveil.losses import hard_negatives, neighborhood_contrastive, supervised_contrastive
 from unveil.methods.baseline import Outputs, base_losses, encode_pair
-from unveil.methods.method import Method
+from unveil.methods.hng_variants import variant
+from unveil.methods.method import Context, Method
 from unveil.nn.model import Model
 from unveil.queue import Products, Queue
 from unveil.settings import Discovery
@@ -23,16 +24,16 @@ class NCL(Method):
     which then fill its own list of neighbours.
     """
 
-    def __init__(
-        self, model: Model, config: Discovery, *, unlabelled: int, labelled: int, seed: int, hng: bool
-    ) -> None:
+    hng = False
+
+    def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)
-        self.config, self.seed = config, seed
+        config = context.config
+        self.config, self.seed = config, context.seed
         dim = model.encoder.dim
-        self.queue_u = Queue(min(config.queue, unlabelled), dim)
-        self.queue_l = Queue(min(config.queue_labelled or config.queue, labelled), dim)
-        self.hng = hng
-        kept = hng and self.queue_u.size * self.queue_l.size <= MOST_PRODUCTS
+        self.queue_u = Queue(min(config.queue, len(context.unlabelled)), dim)
+        self.queue_l = Queue(min(config.queue_labelled or config.queue, len(context.labelled)), dim)
+        kept = self.hng and not config.hng_variant and self.queue_u.size * self.queue_l.size <= MOST_PRODUCTS
         self.products = Products(self.queue_u.size, self.queue_l.size) if kept else None
         self.k1 = neighbors(config, self.queue_u.size, model.novel_head.out_features)
 
@@ -43,6 +44,7 @@ class NCL(Method):
         if batch.epoch >= config.ncl_start and config.ncl_weight:
             z = F.normalize(out.z[split:], dim=1)
             cosines = z @ self.queue_u.filled().T  # (B, M), for both the neighbours and the hard negatives
+            cosines, hard = self._hard(z, cosines, batch)
             losses["ncl"] = config.ncl_weight * neighborhood_contrastive(
                 z,
                 out.z_hat[split:],
@@ -50,7 +52,7 @@ class NCL(Method):
                 k=self.k1,
                 alpha=config.alpha,
                 temperature=config.temperature,
-                hard=self._hard(z, cosines, batch),
+                hard=hard,
                 view_among_neighbors=config.view_among_neighbors,
                 cosines=cosines,
                 unit=True,
@@ -76,22 +78,33 @@ class NCL(Method):
         if self.products is not None:
             self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l)
 
-    def _hard(self, z: Tensor, cosines: Tensor, batch: Batch) -> Tensor | None:
-        if not self.hng or batch.epoch < self.config.hng_start:
-            return None
-        return hard_negatives(
+    def _hard(self, z: Tensor, cosines: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """The cosines to the queue, of which a variant may take some away, and the generated negatives."""
+        config = self.config
+        if not self.hng or batch.epoch < config.hng_start:
+            return cosines, None
+        queues = self.queue_u.filled(), self.queue_l.filled()
+        generator = rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device)
+        if config.hng_variant:
+            return variant(z, cosines, *queues, config, self.k1, generator)
+        return cosines, hard_negatives(
             z,
-            self.queue_u.filled(),
-            self.queue_l.filled(),
-            k_easy=self.config.k_easy,
-            k_hard=self.config.k_hard,
-            rounds=self.config.rounds,
-            mixes=self.config.mixes,
-            generator=rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device),
+            *queues,
+            k_easy=config.k_easy,
+            k_hard=config.k_hard,
+            rounds=config.rounds,
+            mixes=config.mixes,
+            generator=generator,
             cosines=cosines,
             products=None if self.products is None else self.products.filled(self.queue_u, self.queue_l),
             unit=True,
         )
+
+
+class NCLWithHNG(NCL):
+    """With hard negatives from mixtures of unlabelled and labelled features (Sec. 3.4)."""
+
+    hng = True
 
 
 def neighbors(config: Discovery, queue: int, n_novel: int) -> int:

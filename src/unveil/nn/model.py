@@ -23,6 +23,7 @@ class Model(nn.Module):
     def __init__(self, encoder: Encoder, known_head: nn.Linear, novel_head: nn.Linear, precision: torch.dtype) -> None:
         super().__init__()
         self.encoder, self.known_head, self.novel_head = encoder, known_head, novel_head
+        self.joint_head: nn.Linear | None = None  # over known and novel classes, where a method trains one
         self.precision = precision
         self._inference_trunk: list[nn.Module] = []  # in a list, so that it is no part of the state
 
@@ -45,6 +46,12 @@ class Model(nn.Module):
         """z (B, D) in float32."""
         with self.autocast():
             return self.encoder.tail(self.trunk(x)).float()  # type: ignore[no-any-return]
+
+    def joint(self, z: Tensor) -> Tensor:
+        """Logits over the known classes and then the novel ones, for items of which nobody says which kind they are."""
+        if self.joint_head is not None:
+            return self.joint_head(z)  # type: ignore[no-any-return]
+        return torch.cat([self.known_head(z), self.novel_head(z)], dim=1)
 
     def trained(self) -> list[nn.Parameter]:
         """The parameters that may change: all, or tail and heads once the trunk is frozen."""

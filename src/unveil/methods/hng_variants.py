@@ -1,0 +1,68 @@
+"""The six variants of hard negative generation that the paper compares with (Sec. 4.2)."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from unveil.losses.hard_negatives import hard_negatives, hardest_mixtures, pair_products
+from unveil.settings import Discovery
+
+
+def variant(
+    z: Tensor,
+    cosines: Tensor,
+    queue_u: Tensor,
+    queue_l: Tensor,
+    config: Discovery,
+    k1: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor | None]:
+    """The cosines to the queue that take part in the loss, and the extra negatives.
+
+    z: (B, D) and both queues at unit length; cosines: (B, M_u). What is left out has cosine −∞.
+    """
+    k = min(config.k_easy, max(1, len(queue_u) - k1))  # neighbours are never among those left out
+    if len(queue_u) == 0 or len(queue_l) == 0:
+        return cosines, None
+    easy = cosines.detach().topk(min(k, len(queue_u)), dim=1, largest=False, sorted=False).indices
+    zl = z @ queue_l.T
+
+    def drawn(count: int) -> Tensor:
+        return torch.randint(len(queue_l), (len(z), count), generator=generator, device=z.device)
+
+    def mixed(za: Tensor, zb: Tensor, a: Tensor, b: Tensor, memories: tuple[Tensor, Tensor]) -> Tensor:
+        mixes: Sequence[float] = config.mixes
+        return hardest_mixtures(za, zb, a, b, pair_products(*memories, a, b), mixes=mixes, k_hard=config.k_hard)
+
+    rounds, width = config.rounds, easy.shape[1]
+    match config.hng_variant:
+        case "v1":  # the easiest are removed
+            return cosines.scatter(1, easy, float("-inf")), None
+        case "v2":  # the easiest are replaced by generated ones
+            hard = hard_negatives(
+                z,
+                queue_u,
+                queue_l,
+                k_easy=k,
+                k_hard=config.k_hard,
+                rounds=rounds,
+                mixes=config.mixes,
+                generator=generator,
+                cosines=cosines,
+                unit=True,
+            )
+            return cosines.scatter(1, easy, float("-inf")), hard
+        case "v3":  # labelled ones as they are
+            return cosines, zl.gather(1, drawn(k))
+        case "v4":  # labelled with labelled
+            a = drawn(k).repeat(1, rounds)
+            return cosines, mixed(zl, zl, a, drawn(k * rounds), (queue_l, queue_l))
+        case "v5":  # easiest with easiest
+            places = torch.randint(width, (len(z), width * rounds), generator=generator, device=z.device)
+            return cosines, mixed(cosines, cosines, easy.repeat(1, rounds), easy.gather(1, places), (queue_u, queue_u))
+        case "v6":  # easiest with the nearest labelled
+            near = zl.detach().topk(min(k, len(queue_l)), dim=1, sorted=False).indices
+            places = torch.randint(near.shape[1], (len(z), width * rounds), generator=generator, device=z.device)
+            return cosines, mixed(cosines, zl, easy.repeat(1, rounds), near.gather(1, places), (queue_u, queue_l))
+    raise AssertionError(config.hng_variant)

@@ -1,0 +1,55 @@
+"""Every system of the paper's Table 4 and every variant of hard negatives, for a few steps on digits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import TINY
+from rich.console import Console
+
+from unveil import recipe, runs
+from unveil.methods.catalog import NAMES
+
+QUICK = ("rotation.epochs=1", "similarity.epochs=1", "discovery.epochs=2", "discovery.ncl_start=0")
+DTC = ("discovery.method=dtc", "discovery.dtc_warmup=0", "discovery.dtc_interval=1", "discovery.epochs=3")
+HNG = ("discovery.method=ncl-hng", "discovery.scl_start=0", "discovery.hng_start=0")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all, so that they share their pre-training as people's runs do."""
+    return tmp_path_factory.mktemp("systems")
+
+
+def go(folder: Path, *overrides: str) -> dict[str, Any]:
+    settings = recipe.load("digits", [*TINY, *QUICK, *overrides])
+    out = folder / runs.default_folder(settings, changed=True)
+    return runs.run(settings, out=out, store=folder / "store", console=Console(quiet=True))
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_every_system_runs_and_is_scored(folder: Path, method: str) -> None:
+    record = go(folder, f"discovery.method={method}")
+    metrics = record["metrics"]
+    assert record["method"] == method
+    for name in ("acc", "nmi", "test_acc", "known_acc", "open_all", "open_old", "open_new"):
+        assert 0 <= metrics[name] <= 1, name
+    assert metrics["acc"] > 0.2  # five classes: better than one cluster
+    stages = [json.loads(path.read_text())["stage"] for path in (folder / "store").glob("*/stage.json")]
+    assert stages.count("rotation") == 1  # shared by all
+    assert stages.count("similarity") == (1 if "similarity" in stages else 0)
+
+
+@pytest.mark.parametrize("variant", ["baseline", "pi", "te", "tep"])
+def test_every_variant_of_deep_transfer_clustering_runs(folder: Path, variant: str) -> None:
+    record = go(folder, *DTC, f"discovery.dtc_variant={variant}")
+    assert record["metrics"]["acc"] > 0.2
+    assert ("consistency" in record["metrics"]) == (variant in ("pi", "te"))
+
+
+@pytest.mark.parametrize("variant", ["v1", "v2", "v3", "v4", "v5", "v6"])
+def test_every_variant_of_hard_negatives_runs(folder: Path, variant: str) -> None:
+    record = go(folder, *HNG, f"discovery.hng_variant={variant}")
+    assert record["metrics"]["acc"] > 0.2
+    assert record["metrics"]["ncl"] > 0
