@@ -34,6 +34,14 @@ def features(model: Model, views: Views, rows: Rows) -> Tensor:
     return torch.cat(parts) if parts else torch.zeros(0, model.encoder.dim)
 
 
+@torch.no_grad()
+def inputs(model: Model, views: Views, rows: Rows) -> Tensor:
+    """What goes into the tail (n, …), of images the mean over each channel."""
+    model.eval()
+    parts = [model.trunk(x).float() for (x,) in views.stream(clean_draws(rows, CHUNK))]
+    return torch.cat([part.mean(dim=(2, 3)) if part.ndim == 4 else part for part in parts])
+
+
 def kmeans(z: Tensor, clusters: int, seed: int) -> NDArray[np.int64]:
     """k-means on normalised features."""
     unit = F.normalize(z.float(), dim=1).cpu().numpy()

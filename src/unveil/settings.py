@@ -238,8 +238,9 @@ class Discovery(Stage):
     """dtc: epochs with the targets of the start."""
     dtc_interval: int = 5
     """dtc: epochs between new targets after that."""
-    novel_head: Literal["random", "kmeans"] = "random"
-    """How the novel head starts: at random (paper) or from k-means centres of the features."""
+    novel_head: Literal["random", "kmeans", "inputs"] = "random"
+    """How the novel head starts: at random (paper), from k-means clusters of the features, or of what goes into the
+    part that trains, which is better where that part knows little yet."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,7 +19,7 @@ from unveil.engine import checkpoint
 from unveil.engine.loop import Metrics, train
 from unveil.engine.progress import Bar
 from unveil.errors import UnveilError
-from unveil.evaluation import Evaluator, features, warnings
+from unveil.evaluation import Evaluator, features, inputs, warnings
 from unveil.hardware import commit, pick_device, pick_precision
 from unveil.methods.catalog import BY_SIMILARITY, NAMES, make_method
 from unveil.methods.method import Context, Method
@@ -234,9 +234,10 @@ class Pipeline:
         """The stage that finds the novel classes. Its checkpoint lives in the run directory."""
         config, s = self.settings.discovery, self.settings
         evaluator = self.evaluator()
-        if config.novel_head == "kmeans" and not (folder / "checkpoint.safetensors").exists():
+        if config.novel_head != "random" and not (folder / "checkpoint.safetensors").exists():
             z = features(self.model, self.views, self.task.unlabelled)
-            start_from_kmeans(self.model.novel_head, z, s.seed)
+            by = inputs(self.model, self.views, self.task.unlabelled) if config.novel_head == "inputs" else None
+            start_from_kmeans(self.model.novel_head, z, s.seed, by=by)
         method = make_method(
             self.model,
             Context(

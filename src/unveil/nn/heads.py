@@ -17,15 +17,20 @@ def linear_head(dim: int, classes: int, generator: torch.Generator) -> nn.Linear
 
 
 @torch.no_grad()
-def start_from_kmeans(head: nn.Linear, z: Tensor, seed: int, spread: float = 10.0) -> None:
+def start_from_kmeans(
+    head: nn.Linear, z: Tensor, seed: int, *, by: Tensor | None = None, spread: float = 10.0
+) -> None:
     """Set the head so that its argmax is the nearest k-means centre of the normalised features `z`.
 
+    With `by` (n, …) k-means runs there, and the centres are the mean features of its clusters.
     |z − c|² is smallest where z·c − |c|²/2 is largest; the scale makes the logits of a sample differ by about
     `spread`, so that the first predictions are neither uniform nor saturated.
     """
     unit = F.normalize(z.float(), dim=1)
-    fitted = KMeans(head.out_features, n_init=10, random_state=seed).fit(unit.cpu().numpy())
-    centers = torch.from_numpy(fitted.cluster_centers_).to(unit)
+    points = unit if by is None else by.flatten(1).float()
+    labels = KMeans(head.out_features, n_init=10, random_state=seed).fit_predict(points.cpu().numpy())
+    member = F.one_hot(torch.from_numpy(labels).long(), head.out_features).to(unit)  # (n, C)
+    centers = member.T @ unit / member.sum(dim=0)[:, None].clamp_min(1)
     logits = unit @ centers.T - centers.square().sum(dim=1) / 2
     scale = spread / (logits.amax(dim=1) - logits.amin(dim=1)).mean().clamp_min(1e-6)
     head.weight.copy_(centers * scale / z.norm(dim=1).mean().clamp_min(1e-6))  # z itself is not normalised
