@@ -89,6 +89,71 @@ def _summary(record: dict, folder: Path) -> None:  # type: ignore[type-arg]
 
 
 @app.command
+def paper(
+    experiment: str | None = None,
+    /,
+    *,
+    data: str = "cifar10",
+    scale: str = "desk",
+    seeds: int | None = None,
+    imbalance: float | None = None,
+    jobs: int = 1,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    out: Path = Path("results/paper"),
+    runs: Path = Path("runs/paper"),
+    root: Path | None = None,
+    store: Path | None = None,
+) -> None:
+    """Run a table or figure of the paper, as far as it is not there yet, and show it beside the paper's numbers.
+
+    Parameters
+    ----------
+    experiment
+        table2, table3, table4, hng-variants, memory, … Without one: all that there are.
+    data
+        cifar10, cifar100, imagenet, cifar10-embedded, cifar100-embedded, digits.
+    scale
+        desk: for a machine without an accelerator. paper: the published setting.
+    seeds
+        How many. Default: that of the scale.
+    imbalance
+        The first class has so many times more items than the last.
+    jobs
+        Runs at the same time.
+    dry_run
+        Only say what would be run, and how long it may take.
+    out
+        Where records, tables and pictures go. Records that are there are used again.
+    runs
+        Where run directories go; an interrupted one goes on where it stopped.
+    root
+        Where data sets lie. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
+    store
+        Where finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+    """
+    from unveil.paper import command
+
+    if jobs < 1 or (seeds is not None and seeds < 1):
+        raise UnveilError("--jobs and --seeds are counts: give 1 or more")
+    if experiment is None:
+        command.overview()
+        return
+    command.run(
+        experiment,
+        data=data,
+        scale=scale,
+        seeds=seeds,
+        imbalance=imbalance,
+        jobs=jobs,
+        dry_run=dry_run,
+        out=out,
+        runs=runs,
+        root=root,
+        store=store,
+    )
+
+
+@app.command
 def bench(
     recipe: str = "cifar10",
     /,

@@ -86,12 +86,11 @@ def hardest_mixtures(
         chosen_mu = torch.stack([(mix == i).to(za.dtype) * mu for i, mu in enumerate(mixes)]).sum(dim=0)
         scale = torch.cat(lengths, dim=1).gather(1, chosen)
         a, b = a.gather(1, pair), b.gather(1, pair)
-    kept: Tensor = (chosen_mu * za.gather(1, a) + (1 - chosen_mu) * zb.gather(1, b)) * scale
-    return kept
+    return (chosen_mu * za.gather(1, a) + (1 - chosen_mu) * zb.gather(1, b)) * scale
 
 
 def _lengths(queue: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(queue, dim=1).clamp_min(1e-12)
+    return queue.square().sum(dim=1).sqrt().clamp_min(1e-12)
 
 
 def _at(products: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741

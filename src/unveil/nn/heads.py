@@ -17,9 +17,7 @@ def linear_head(dim: int, classes: int, generator: torch.Generator) -> nn.Linear
 
 
 @torch.no_grad()
-def start_from_kmeans(
-    head: nn.Linear, z: Tensor, seed: int, *, by: Tensor | None = None, spread: float = 10.0
-) -> None:
+def start_from_kmeans(head: nn.Linear, z: Tensor, seed: int, *, by: Tensor | None = None, spread: float = 10.0) -> None:
     """Set the head so that its argmax is the nearest k-means centre of the normalised features `z`.
 
     With `by` (n, …) k-means runs there, and the centres are the mean features of its clusters.

@@ -1,0 +1,73 @@
+"""`unveil paper`."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from unveil import store as stores
+from unveil.errors import UnveilError
+from unveil.paper import experiment as experiments
+from unveil.paper import output, plan
+
+
+def overview() -> None:
+    """The experiments that there are."""
+    table = Table("name", "what", "rows")
+    for name in experiments.names():
+        found = experiments.load(name, "cifar10")
+        table.add_row(name, found.title, str(len(found.rows)))
+    Console().print(table)
+
+
+def run(
+    name: str,
+    *,
+    data: str,
+    scale: str,
+    seeds: int | None,
+    imbalance: float | None,
+    jobs: int,
+    dry_run: bool,
+    out: Path,
+    runs: Path,
+    root: Path | None,
+    store: Path | None,
+) -> None:
+    """Run what is missing, then print the table and write its files."""
+    console = Console(markup=False)
+    place = experiments.scale(scale, data)
+    count = seeds or place.seeds
+    planned = plan.make_plan(experiments.load(name, data), place, count, out=out, runs=runs, imbalance=imbalance)
+    todo = planned.missing()
+    estimates = [planned.estimate(run) for run in todo]
+    every = sum(len(found) for found in planned.runs.values())
+    console.print(f"{planned.experiment.title}: {every - len(todo)} of {every} runs are there", soft_wrap=True)
+    if dry_run:
+        _announce(planned, todo, estimates, console)
+        return
+    if todo:
+        console.print(f"{len(todo)} to run: {plan.total(estimates)}", soft_wrap=True)
+    where = store or stores.default_store()
+    failed = plan.execute(todo, jobs=jobs, store=where, root=root, console=console)
+    folder = next(iter(planned.runs.values()))[0].record.parent.parent
+    console.print(output.shown(planned))
+    written = output.write(planned, folder)
+    if planned.experiment.shape == "map" and not failed:
+        from unveil.paper import maps
+
+        written.append(maps.draw(planned, folder / f"{name}-map.png", store=where, root=root))
+    console.print("written: " + ", ".join(map(str, written)), soft_wrap=True)
+    if failed:
+        raise UnveilError(f"{len(failed)} of {len(todo)} runs failed; the first: {failed[0][1]}")
+
+
+def _announce(planned: plan.Plan, todo: list[plan.Run], estimates: list[float | None], console: Console) -> None:
+    table = Table("run", "changes", "about")
+    rows = {run.record: row for row in planned.experiment.rows for run in planned.runs.get(row.name, [])}
+    for run, seconds in zip(todo, estimates, strict=True):
+        row = rows[run.record]
+        about = "?" if seconds is None else f"{seconds:.0f} s"
+        table.add_row(f"{row.name}, seed {run.settings.seed}", " ".join(row.set), about)
+    console.print(table)
+    console.print(plan.total(estimates))

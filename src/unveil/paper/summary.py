@@ -1,0 +1,94 @@
+"""Numbers of an experiment beside the paper's: means, spreads, effects, and whether a claim holds here."""
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from unveil.paper.experiment import Row
+from unveil.paper.plan import Plan
+
+SCORES = ("acc", "nmi", "test_acc", "known_acc", "open_all", "open_old", "open_new")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A row with its results. Scores are in percent; a spread needs two seeds."""
+
+    row: Row
+    seeds: int
+    mean: dict[str, float]
+    spread: dict[str, float]
+    seconds: float
+    effect: tuple[float, float | None] | None = None
+    """Mean and spread of the difference to the row it is compared with, seed by seed."""
+    paper: tuple[float, float | None] | None = None
+    paper_effect: float | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the sign of the paper's effect is found here, and whether it exceeds its spread."""
+        if self.effect is None or self.paper_effect is None:
+            return ""
+        ours, spread = self.effect
+        if abs(self.paper_effect) < 0.05:
+            return "no effect in the paper"
+        same = ours * self.paper_effect > 0
+        if spread is None or abs(ours) <= spread:
+            return f"{'same' if same else 'other'} sign, within the spread"
+        return "holds" if same else "other sign"
+
+
+def summarise(plan: Plan) -> list[Line]:
+    """A line for each row of which there are records."""
+    column = plan.scale.column
+    base = next((row for row in plan.experiment.rows if row.name == plan.experiment.against), None)
+    base_records = [] if base is None else plan.records(base)
+    lines = []
+    for row in plan.experiment.rows:
+        records = plan.records(row)
+        if not records:
+            continue
+        paper = _paper(row, column)
+        base_paper = None if base is None else _paper(base, column)
+        lines.append(
+            Line(
+                row=row,
+                seeds=len(records),
+                mean={name: statistics.fmean(values) for name, values in _scores(records).items()},
+                spread={name: statistics.stdev(values) for name, values in _scores(records).items() if len(values) > 1},
+                seconds=statistics.fmean(record["seconds"]["discovery"] for record in records),
+                effect=None if base is None or row is base else _effect(records, base_records),
+                paper=paper,
+                paper_effect=None if row is base or paper is None or base_paper is None else paper[0] - base_paper[0],
+            )
+        )
+    return lines
+
+
+def inputs(plan: Plan) -> list[float]:
+    """ACC of k-means on the inputs, in percent, once a seed."""
+    seeds = {}
+    for row in plan.experiment.rows:
+        for record in plan.records(row):
+            if "kmeans_inputs" in record:
+                seeds[record["seed"]] = 100 * record["kmeans_inputs"]["acc"]
+    return list(seeds.values())
+
+
+def _scores(records: list[dict[str, Any]]) -> dict[str, list[float]]:
+    metrics = [record["metrics"] for record in records]
+    found = {name: [100 * values[name] for values in metrics if name in values] for name in SCORES}
+    return {name: values for name, values in found.items() if values}
+
+
+def _paper(row: Row, column: str | None) -> tuple[float, float | None] | None:
+    values = row.paper.get(column or "")
+    return None if values is None else (values[0], values[1] if len(values) > 1 else None)
+
+
+def _effect(records: list[dict[str, Any]], base: list[dict[str, Any]]) -> tuple[float, float | None] | None:
+    ours, theirs = ({record["seed"]: record["metrics"]["acc"] for record in group} for group in (records, base))
+    differences = [100 * (acc - theirs[seed]) for seed, acc in ours.items() if seed in theirs]
+    if not differences:
+        return None
+    return statistics.fmean(differences), statistics.stdev(differences) if len(differences) > 1 else None
