@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from unveil.errors import UnveilError
-from unveil.metrics import clustering_accuracy, clustering_scores, contingency
+from unveil.metrics import clustering_accuracy, clustering_scores, contingency, open_accuracy
 
 thorough = settings(max_examples=100, deadline=None, derandomize=True)
 
@@ -76,3 +76,17 @@ def test_scores_of_a_perfect_and_of_a_useless_clustering() -> None:
     assert clustering_scores(y, (y + 3) % 10) == pytest.approx({"acc": 1, "nmi": 1, "ari": 1})
     useless = clustering_scores(y, np.zeros_like(y))
     assert useless == pytest.approx({"acc": np.bincount(y).max() / len(y), "nmi": 0, "ari": 0}, abs=1e-12)
+
+
+def test_one_assignment_for_known_and_novel() -> None:
+    truth, predicted = [0, 0, 1, 1, 2, 2, 2, 3], [5, 5, 6, 7, 7, 7, 7, 8]
+    assert open_accuracy(truth, predicted, 2) == pytest.approx({"all": 7 / 8, "old": 3 / 4, "new": 1.0})
+    swapped = open_accuracy([0, 0, 1, 1], [1, 1, 0, 0], 1)
+    assert swapped == pytest.approx({"all": 1.0, "old": 1.0, "new": 1.0})  # names do not matter
+    one = open_accuracy([0, 0, 0, 1], [4, 4, 4, 4], 1)
+    assert one == pytest.approx({"all": 3 / 4, "old": 1.0, "new": 0.0})
+
+
+def test_no_items_have_no_accuracy() -> None:
+    assert all(np.isnan(value) for value in open_accuracy([], [], 1).values())
+    assert np.isnan(open_accuracy([0, 0], [0, 0], 1)["new"])

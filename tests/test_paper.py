@@ -164,9 +164,12 @@ def test_imbalance_is_another_setting(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistyped_name_is_told(name: str, data: str, scale: str, said: str) -> None:
-    with pytest.raises(UnveilError, match=said):
+    def both() -> None:
         experiments.load(name, data)
         experiments.scale(scale, data)
+
+    with pytest.raises(UnveilError, match=said):
+        both()
 
 
 def test_the_command(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -251,10 +251,14 @@ class Pipeline:
         method.to(self.device)
         if not method.trains:
             return self._fitted(method, evaluator)
-        rows, each = np.arange(len(self.task.ids)), config.labelled_per_batch
-        if method.unlabelled_only:
-            rows, each = self.task.unlabelled, None
-        loader = self._loader(config, rows, s.seed, n_views=2, labelled_per_batch=each)
+        loader = self._loader(
+            config,
+            np.arange(len(self.task.ids)),
+            s.seed,
+            n_views=2,
+            labelled_per_batch=config.labelled_per_batch,
+            unlabelled_only=method.unlabelled_only,
+        )
         warned: set[str] = set()
 
         def evaluate() -> Metrics:
@@ -293,9 +297,9 @@ class Pipeline:
         config: Stage,
         rows: np.ndarray,
         seed: int,
+        *,
         n_views: int,
-        labelled_per_batch: int | None = None,
-        classes_per_batch: int | None = None,
+        **options: Any,
     ) -> Loader:
         return Loader(
             views=self.views,
@@ -305,8 +309,7 @@ class Pipeline:
             seed=seed,
             device=self.device,
             n_views=n_views,
-            labelled_per_batch=labelled_per_batch,
-            classes_per_batch=classes_per_batch,
+            **options,
         )
 
 

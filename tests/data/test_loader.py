@@ -136,3 +136,30 @@ def test_clean_draws_go_through_once() -> None:
     draws = clean_draws(np.array([5, 2, 9, 4, 7]), 2)
     assert [draw.rows.tolist() for draw in draws] == [[5, 2], [9, 4], [7]]
     assert {draw.seeds for draw in draws} == {(None,)}
+
+
+@pytest.mark.parametrize("classes", [2, 3, 9])
+def test_balanced_batches_hold_equally_many_of_some_classes(classes: int) -> None:
+    y = np.repeat([0, 1, 2, -1], [40, 10, 3, 20])
+    loader = make(y, rows=np.flatnonzero(y >= 0), batch=12, classes_per_batch=classes)
+    count = min(classes, 3)
+    batches = list(loader.epoch(0))
+    assert len(batches) == loader.steps() == 5  # 53 rows in batches of 12
+    for batch in batches:
+        found = np.bincount(batch.y.numpy(), minlength=3)
+        assert sorted(found[found > 0].tolist()) == [12 // count] * count
+        assert batch.rows is not None
+        assert y[batch.rows.numpy()].tolist() == batch.y.tolist()
+    assert {label for batch in batches for label in batch.y.tolist()} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("each", [None, 3])
+def test_without_labelled_rows_the_batches_are_otherwise_the_same(each: int | None) -> None:
+    y = labels(20, 30)
+    whole = list(make(y, batch=8, labelled_per_batch=each).epoch(2))
+    loader = make(y, batch=8, labelled_per_batch=each, unlabelled_only=True)
+    part = list(loader.epoch(2))
+    expected = [kept for batch in whole if (kept := [row for row in rows(batch) if y[row] < 0])]
+    assert [rows(batch) for batch in part] == expected
+    assert all(batch.labelled == 0 for batch in part)
+    assert loader.steps() == len({*range(len(part))})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.data.dataset import Dataset, Split
-from unveil.data.task import Task, Truth, make_task
+from unveil.data.task import Task, Truth, imbalanced, make_task
 from unveil.errors import UnveilError
 from unveil.settings import Data
 
@@ -173,3 +173,13 @@ def test_a_class_without_items_is_an_error_where_it_is_used() -> None:
     task, truth = make(data, known=2, novel=("cat", "eel"))
     assert truth.unlabelled.tolist() == [0, 1]
     assert task.labels.tolist() == [0, 1, -1, -1]
+
+
+@pytest.mark.parametrize("ratio", [1.0, 10.0])
+def test_imbalance_thins_later_classes_out(ratio: float) -> None:
+    labels = np.repeat(np.arange(6), 100)
+    kept = imbalanced(labels, 3, ratio)
+    counts = np.bincount(labels[kept])
+    expected = [round(100 * ratio ** (-i / 2)) for i in range(3)]
+    assert counts.tolist() == [*expected, *expected]
+    assert np.all(np.diff(kept) > 0)  # in the order they were

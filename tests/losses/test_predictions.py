@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from literal import agree, normal
 from torch import Tensor
 
-from unveil.losses import consistency, pairwise_bce
+from unveil.losses import consistency, pairwise_bce, pairwise_kl
 
 thorough = settings(max_examples=40, deadline=None, derandomize=True)
 batches, classes, seeds = st.integers(0, 8), st.integers(2, 16), st.integers(0, 10**6)
@@ -94,3 +94,29 @@ def test_nothing_to_compare_is_zero_with_a_gradient() -> None:
     value = pairwise_bce(p, p, torch.empty(0, 0)) + consistency(p, p)
     value.backward()  # type: ignore[no-untyped-call]
     assert value.item() == 0
+
+
+@given(seed=st.integers(0, 10**6), batch=st.integers(0, 5), classes=st.integers(1, 4))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_pairwise_kl_is_the_literal_sum(seed: int, batch: int, classes: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(batch, classes, generator=generator, dtype=torch.float64)
+    same = torch.rand(batch, batch, generator=generator) < 0.5
+    p = logits.softmax(dim=1)
+    terms = []
+    for i in range(batch):
+        for j in range(batch):
+            apart = sum(float(p[j, k] * ((p[j, k] + 1e-7).log() - (p[i, k] + 1e-7).log())) for k in range(classes))
+            terms.append(apart if same[i, j] else max(0.0, 2.0 - apart))
+    expected = sum(terms) / len(terms) if terms else 0.0
+    assert float(pairwise_kl(p, same)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_pairwise_kl_moves_one_side_at_a_time() -> None:
+    logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]], requires_grad=True)
+    only = torch.tensor([[False, True], [False, False]])
+    loss = pairwise_kl(logits.softmax(dim=1), only, margin=0.0)  # the pair (0, 1) alone counts
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert logits.grad is not None
+    assert float(logits.grad[0].abs().sum()) > 0
+    assert float(logits.grad[1].abs().sum()) == pytest.approx(0, abs=1e-7)

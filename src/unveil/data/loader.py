@@ -49,16 +49,18 @@ class Loader:
     device: torch.device
     n_views: int = 2
     labelled_per_batch: int | None = None
+    unlabelled_only: bool = False
+    """The same batches without their labelled rows, for methods that do not use them."""
     classes_per_batch: int | None = None
     """With so many known classes in each batch, every one of them has equally many items there."""
 
     def steps(self) -> int:
         """Batches in an epoch."""
-        return len(self._order(0))
+        return len(self._batches(0))
 
     def epoch(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from step `skip` on."""
-        order = self._order(epoch)
+        order = self._batches(epoch)
         draws = [Draw(rows, self._seeds(epoch, step)) for step, rows in enumerate(order) if step >= skip]
         for step, (draw, views) in enumerate(zip(draws, self.views.stream(draws), strict=True), start=skip):
             y = self.labels[draw.rows]
@@ -71,6 +73,12 @@ class Loader:
         if self.views.first_view_clean:
             seeds[0] = None
         return tuple(seeds)
+
+    def _batches(self, epoch: int) -> list[Rows]:
+        order = self._order(epoch)
+        if self.unlabelled_only:
+            order = [kept for rows in order if len(kept := rows[self.labels[rows] == UNLABELLED])]
+        return order
 
     def _order(self, epoch: int) -> list[Rows]:
         generator = rng.numpy(self.seed, "order", epoch)

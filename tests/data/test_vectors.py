@@ -1,0 +1,58 @@
+"""Vectors before anything is learned from them."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from unveil.data.dataset import Dataset, Split
+from unveil.data.vectors import reduced
+from unveil.data.views import Draw, make_views
+from unveil.errors import UnveilError
+from unveil.settings import Augment, Data
+
+X = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32) * np.array([5, 3, 1, 1, 1, 0.1], np.float32)
+
+
+def dataset(train: NDArray[np.float32], test: NDArray[np.float32] | None = None) -> Dataset:
+    def split(items: NDArray[np.float32]) -> Split:
+        return Split(items=items, labels=np.zeros(len(items), dtype=np.int64), ids=tuple(map(str, range(len(items)))))
+
+    return Dataset(name="v", classes=("a",), train=split(train), test=None if test is None else split(test))
+
+
+def test_unit_length_and_principal_components() -> None:
+    found = reduced(dataset(X, X[:7]), Data(name="v", unit=True, pca=3))
+    train, test = np.asarray(found.train.items), np.asarray(found.test.items)  # type: ignore[union-attr]
+    assert train.shape == (50, 3)
+    np.testing.assert_allclose(train[:7], test, atol=1e-5)  # one projection for both
+    centred = X / np.linalg.norm(X, axis=1, keepdims=True)
+    centred = centred - centred.mean(axis=0)
+    values = np.linalg.svd(centred, compute_uv=False)[:3]
+    np.testing.assert_allclose(np.linalg.norm(train, axis=0), values, rtol=1e-3)
+
+
+def test_nothing_is_changed_unless_asked() -> None:
+    given = dataset(X)
+    assert reduced(given, Data(name="v")) is given
+    assert np.asarray(reduced(given, Data(name="v", pca=100)).train.items).shape == (50, 6)  # no more than there are
+
+
+def test_images_are_refused() -> None:
+    images = np.zeros((3, 4, 4, 1), dtype=np.uint8)
+    with pytest.raises(UnveilError, match="are for vectors"):
+        reduced(dataset(images), Data(name="v", pca=2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scaling", ["feature", "common"])
+def test_scaling_keeps_proportions_or_not_and_noise_follows_each_spread(scaling: str) -> None:
+    config = Data(name="v", scaling=scaling)  # type: ignore[arg-type]
+    views = make_views(X, config, Augment(noise=0.5), torch.device("cpu"), workers=0)
+    draws = [Draw(np.arange(50), (None, seed)) for seed in range(200)]
+    clean, noisy = zip(*views.stream(draws), strict=True)
+    spread = clean[0].std(dim=0, correction=0)
+    noise = (torch.stack(noisy) - clean[0]).std(dim=(0, 1))
+    torch.testing.assert_close(noise / spread, torch.full((6,), 0.5), rtol=0.05, atol=0)
+    ratio = float(spread[0] / spread[5])
+    assert ratio == pytest.approx(1 if scaling == "feature" else float(X.std(axis=0)[0] / X.std(axis=0)[5]), rel=1e-3)
+    assert float(spread.square().mean().sqrt()) == pytest.approx(1, rel=1e-3)

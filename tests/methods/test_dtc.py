@@ -1,0 +1,120 @@
+"""Deep transfer clustering: its assignments, its targets and the linear head that stands for them."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from unveil import settings
+from unveil.data.loader import Batch, Rows
+from unveil.methods.dtc import DTC, KEPT, sharpened
+from unveil.methods.method import Context
+from unveil.nn import build_encoder
+from unveil.nn.heads import linear_head
+from unveil.nn.model import Model
+
+ITEMS, LABELLED, CLASSES, WIDTH = 60, 20, 3, 8
+
+
+def make(**options: Any) -> tuple[DTC, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    encoder = build_encoder(settings.Encoder(name="mlp", width=WIDTH), (5,), generator)
+    model = Model(encoder, linear_head(WIDTH, 2, generator), linear_head(WIDTH, CLASSES, generator), torch.float32)
+    centres = 4 * torch.randn(CLASSES, 5, generator=generator)
+    x = centres[torch.arange(ITEMS) % CLASSES] + torch.randn(ITEMS, 5, generator=generator)
+
+    def features(rows: Rows) -> Tensor:
+        model.eval()
+        with torch.no_grad():
+            return model.encode(x[torch.from_numpy(rows)])
+
+    config = settings.Discovery(method="dtc", rampup=0, **{"dtc_warmup": 1, "dtc_interval": 1, **options})
+    labels = np.where(np.arange(ITEMS) < LABELLED, 0, -1)
+    return DTC(model, Context(config=config, seed=0, labels=labels, features=features)), x
+
+
+def batch(x: Tensor, epoch: int, rows: list[int]) -> Batch:
+    chosen = torch.tensor(rows)
+    views = x[chosen], x[chosen] + 0.1
+    return Batch(views=views, y=torch.zeros(0, dtype=torch.long), epoch=epoch, step=0, rows=chosen)
+
+
+def test_targets_are_squares_over_cluster_sizes() -> None:
+    q = torch.tensor([[0.7, 0.3], [0.6, 0.4], [0.1, 0.9]])
+    sizes = [1.4, 1.6]
+    expected = [[row[k] ** 2 / sizes[k] for k in range(2)] for row in q.tolist()]
+    expected = [[value / sum(row) for value in row] for row in expected]
+    torch.testing.assert_close(sharpened(q), torch.tensor(expected))
+
+
+def test_the_start_is_kmeans_on_principal_components() -> None:
+    method, x = make()
+    method.before_epoch(0)
+    method.after_epoch()
+    z = method.context.features(method.context.unlabelled)
+    f = method.project(z)
+    np.testing.assert_allclose(f.mean(dim=0).tolist(), 0, atol=1e-4)
+    nearest = torch.cdist(f, method.centers).argmin(dim=1)
+    assert len(set(nearest.tolist())) == CLASSES
+    truth = torch.arange(ITEMS)[LABELLED:] % CLASSES
+    counts = torch.zeros(CLASSES, CLASSES)
+    for a, b in zip(nearest.tolist(), truth.tolist(), strict=True):
+        counts[a, b] += 1
+    assert float(counts.amax(dim=1).sum()) > 0.8 * len(truth)
+    assert len(x) == ITEMS
+
+
+def test_the_novel_head_names_the_nearest_centre() -> None:
+    method, x = make()
+    method.before_epoch(0)
+    optimizer = torch.optim.SGD(method.trained(), lr=0.05)
+    for step in range(5):
+        method.train()
+        sum(method.losses(batch(x, 0, list(range(LABELLED + step, ITEMS)))).values()).backward()  # type: ignore[union-attr]
+        optimizer.step()
+    method.after_epoch()
+    z = method.context.features(method.context.unlabelled)
+    assert torch.equal(method.model.novel_head(z).argmax(dim=1), method._assignments(z).argmax(dim=1))
+
+
+def test_the_loss_is_the_divergence_from_the_targets() -> None:
+    method, x = make(dtc_variant="baseline")
+    method.before_epoch(0)
+    method.eval()
+    rows = [25, 31, 44]
+    q = method._assignments(method.model.encode(x[rows])).detach()
+    p = method.targets[rows]
+    expected = sum(
+        float(p[i, k] * (p[i, k].log() - q[i, k].log())) for i in range(len(rows)) for k in range(CLASSES)
+    ) / len(rows)
+    losses = method.losses(batch(x, 0, rows))
+    assert set(losses) == {"kl"}
+    assert float(losses["kl"]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_targets_change_after_the_warmup_at_each_interval() -> None:
+    method, _ = make(dtc_variant="baseline", dtc_warmup=2, dtc_interval=2)
+    seen = []
+    for epoch in range(5):
+        with torch.no_grad():
+            method.centers.add_(0.05)
+        method.before_epoch(epoch)
+        seen.append(method.targets.clone())
+    changed = [not torch.equal(a, b) for a, b in itertools.pairwise(seen)]
+    assert changed == [False, True, False, True]
+
+
+def test_past_predictions_are_averaged_without_bias() -> None:
+    method, x = make(dtc_variant="te")
+    method.before_epoch(0)
+    method.eval()
+    rows = [30, 31]
+    first = method._assignments(method.model.encode(x[rows])).detach()
+    assert set(method.losses(batch(x, 0, rows))) == {"kl"}  # there is no past yet
+    method.before_epoch(1)
+    torch.testing.assert_close(method.ensemble[rows] / (1 - KEPT), first)
+    losses = method.losses(batch(x, 1, rows))
+    assert float(losses["consistency"]) == pytest.approx(0.0, abs=1e-10)  # nothing has changed since
