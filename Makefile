@@ -22,8 +22,11 @@ check: $(VENV)/dev
 docs: $(VENV)/demo
 	$(BIN)/python docs/render.py
 
-bench: $(VENV)/demo
+bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks step --out results/bench-step.json
+	$(BIN)/python -m benchmarks limits --out results/bench-limits.json
+	$(BIN)/python -m benchmarks growth --out results/bench-growth.json
+	$(BIN)/python docs/render.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -33,7 +36,7 @@ $(VENV)/demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/demo
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev]
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,paper]
 	touch $@
 
 clean:

@@ -3,8 +3,10 @@
     python docs/render.py [--check]
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
-`results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed. With --check
-nothing is written and the exit code says whether a page is out of date.
+`results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
+`<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, and `<!-- paper: FOLDER/NAME -->` a table
+that `unveil paper` wrote to results/paper. With --check nothing is written and the exit code says whether a page is out
+of date.
 """
 
 import json
@@ -16,7 +18,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MARKER = re.compile(r"(<!-- (?P<kind>table|tried): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+KINDS = "table|tried|bench|limits|growth|paper"
+MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
 
@@ -25,8 +28,7 @@ def rendered(page: str) -> str:
     """The page with every table made anew."""
 
     def fill(match: re.Match[str]) -> str:
-        make = table if match["kind"] == "table" else tried
-        return f"{match[1]}{make(ROOT / 'results' / match['name'])}\n{match[4]}"
+        return f"{match[1]}{MAKERS[match['kind']](ROOT / 'results' / match['name'])}\n{match[4]}"
 
     return MARKER.sub(fill, page)
 
@@ -62,6 +64,61 @@ def tried(folder: Path) -> str:
     return "\n".join(lines) or "*No records yet.*"
 
 
+def bench(path: Path) -> str:
+    """Every part of a step beside the literal procedure."""
+    lines = ["| what | precision | literal ms | unveil ms | reached | wanted | |", "|---" * 7 + "|"]
+    for row in record_at(path)["rows"]:
+        sign = "≤" if row["unit"] == "%" else "≥"
+        wanted = "" if row["target"] is None else f"{sign} {row['target']:g} {row['unit']}"
+        digits = 0 if row["unit"] == "images/s" else 1
+        verdict = {True: "holds", False: "missed", None: ""}[row["holds"]]
+        literal = "" if row["literal_seconds"] is None else f"{1000 * row['literal_seconds']:.1f}"
+        reached = f"{row['value']:.{digits}f} {row['unit']}"
+        cells = [row["name"], row["precision"], literal, f"{1000 * row['seconds']:.1f}", reached, wanted, verdict]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def limits(path: Path) -> str:
+    """Every part of a step beside the limit of the machine."""
+    lines = ["| precision | part | GFLOP | ms | its convolutions alone, ms | share of the peak |", "|---" * 6 + "|"]
+    for report in record_at(path)["reports"]:
+        for part in report["parts"]:
+            alone = "" if part["convolutions"] is None else f"{1000 * part['convolutions']:.0f}"
+            share = "" if part["fraction"] is None else f"{100 * part['fraction']:.0f} %"
+            cells = [report["precision"], part["name"], f"{part['flops'] / 1e9:.1f}", f"{1000 * part['seconds']:.1f}"]
+            lines.append(f"| {' | '.join([*cells, alone, share])} |")
+    return "\n".join(lines)
+
+
+def growth(path: Path) -> str:
+    """How the cost of a step grows."""
+    lines = ["| what grows | from – to | ms | exponent | MB while it runs | MB kept |", "|---" * 6 + "|"]
+    record = record_at(path)
+    for curve in record["curves"]:
+        first, last = curve["points"][0], curve["points"][-1]
+        pairs = [("seconds", 1e3), ("peak", 1e-6), ("state", 1e-6)]
+        ms, peak, kept = (f"{first[key] * scale:.1f} – {last[key] * scale:.1f}" for key, scale in pairs)
+        sizes, exponent = f"{first['value']:,} – {last['value']:,}", f"{curve['exponents']['seconds']['fitted']:.2f}"
+        lines.append(f"| {curve['axis']} | {sizes} | {ms} | {exponent} | {peak} | {kept} |")
+    large = record["imagenet"]
+    sizes = f"batch {large['batch']}, queues {large['queue']:,} and {large['queue_labelled']:,}"
+    cells = [f"ImageNet: {sizes}", "", f"{1e3 * large['seconds']:.0f}", ""]
+    lines.append(f"| {' | '.join([*cells, *(f'{large[key] / 1e6:.0f}' for key in ('peak', 'state'))])} |")
+    return "\n".join(lines)
+
+
+def paper(path: Path) -> str:
+    """A table that `unveil paper` wrote."""
+    file = path.with_suffix(".md")
+    return file.read_text(encoding="utf-8").strip() if file.exists() else "*Not measured yet.*"
+
+
+def record_at(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.with_suffix(".json").read_text())
+    return found
+
+
 def unique(records: list[dict[str, Any]], key: str) -> list[dict[str, float]]:
     """The k-means scores of each seed once, however many methods were run with it."""
     return list({record["seed"]: record[key] for record in records if key in record}.values())
@@ -88,6 +145,9 @@ def spread(scores: list[dict[str, float]], key: str, scale: float = 1) -> str:
 
 def mean(values: list[float]) -> float:
     return statistics.fmean(values)
+
+
+MAKERS = {"table": table, "tried": tried, "bench": bench, "limits": limits, "growth": growth, "paper": paper}
 
 
 def main() -> int:

@@ -5,14 +5,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import TINY
+from PIL import Image
 from rich.console import Console
 
 from unveil import recipe
 from unveil.errors import UnveilError
 from unveil.paper import experiment as experiments
-from unveil.paper import output, plan
+from unveil.paper import maps, output, plan
 from unveil.paper.summary import Line, summarise
 
 QUICK = (
@@ -186,3 +188,19 @@ def test_the_command(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped
     assert wrong.returncode == 2
     assert "table" in wrong.stderr
     assert recipe.load("digits").name == "digits"
+
+
+def test_the_map_shows_every_row_and_what_is_misplaced(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("openTSNE")
+    found = planned("tsne", folder)
+    execute(found.missing(), folder)
+    path = maps.draw(found, tmp_path / "map.png", store=folder / "store", root=None)
+    with Image.open(path) as picture:
+        assert picture.width > 4 * 300
+        assert len(picture.convert("RGB").resize((200, 80)).getcolors(99999) or []) > 50
+    y, clusters = np.array([0, 0, 0, 1, 1, 1]), np.array([7, 7, 7, 7, 4, 4])
+    assert maps.misplaced(y, clusters) == [(3, 0)]
+    (folder / "none").mkdir(exist_ok=True)
+    lost = replace(found, runs={"x": [replace(found.runs["RS"][0], folder=folder / "none")]})
+    with pytest.raises(UnveilError, match="needs the run directory"):
+        maps.draw(lost, tmp_path / "map.png", store=folder / "store", root=None)

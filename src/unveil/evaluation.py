@@ -150,13 +150,16 @@ class Evaluator:
         return max(2, round(self.config.batch * unlabelled / len(self.task.ids)))
 
 
-def warnings(metrics: dict[str, Any], n_novel: int) -> list[str]:
-    """What looks wrong, by name. None of it needs the truth."""
+def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery) -> list[str]:
+    """What looks wrong, by name, and what to try that is not set already. None of it needs the truth."""
     found = []
+    head = [] if config.novel_head != "random" else ["discovery.novel_head=kmeans"]
+    pairs = [] if config.pairs == "rank" else ["discovery.pairs=rank"]
+    batch = [f"more unlabelled items in a batch (discovery.batch={2 * config.batch})"]
     if metrics.get("clusters_used", n_novel) < n_novel:
         found.append(
             f"dead clusters: {int(metrics['clusters_used'])} of {n_novel} clusters are in use; "
-            "try discovery.novel_head=kmeans or discovery.pairs=rank"
+            f"try {' or '.join([*head, *pairs, *batch])}"
         )
     if metrics.get("mean_cosine", 0.0) > 0.98:
         found.append(
@@ -166,6 +169,6 @@ def warnings(metrics: dict[str, Any], n_novel: int) -> list[str]:
     if metrics.get("pair_density", 1.0) < 1e-3:
         found.append(
             "no positive pairs: the pair rule finds next to none, so the novel head learns nothing; "
-            "try discovery.pairs=rank"
+            f"try {' or '.join([*pairs, *batch])}"
         )
     return found

@@ -263,7 +263,7 @@ class Pipeline:
 
         def evaluate() -> Metrics:
             metrics = evaluator.discovery(self.model)
-            for warning in warnings(metrics, self.task.n_novel):
+            for warning in warnings(metrics, self.task.n_novel, config):
                 if (name := warning.partition(":")[0]) not in warned:
                     warned.add(name)
                     self.console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
