@@ -12,6 +12,7 @@ from benchmarks.timing import alternate
 from unveil import rng, settings
 from unveil.data.loader import Batch, Loader
 from unveil.data.views import make_views
+from unveil.engine.loop import step_on
 from unveil.methods.rotation import Rotation
 from unveil.nn import build_encoder
 from unveil.peak import Call
@@ -55,10 +56,7 @@ class Pretraining:
             yield from self.loader.epoch(epoch)
 
     def step(self) -> None:
-        losses = self.objective.losses(next(self.batches))
-        self.optimizer.zero_grad(set_to_none=True)
-        torch.stack(list(losses.values())).sum().backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
+        step_on(next(self.batches), self.objective, self.optimizer)
 
 
 def rotation(sizes: Sizes, device: torch.device, precisions: list[torch.dtype]) -> Iterator[Row]:

@@ -13,6 +13,7 @@ from unveil.data import cached
 from unveil.data.loader import Batch, Loader, Rows
 from unveil.data.task import UNLABELLED
 from unveil.data.views import Views, make_views
+from unveil.engine.loop import step_on
 from unveil.errors import UnveilError
 from unveil.methods.catalog import make_method
 from unveil.methods.method import Context
@@ -70,11 +71,7 @@ class Workload:
 
     def step(self) -> None:
         """One step of the training loop."""
-        losses = self.objective.losses(next(self.batches))
-        self.optimizer.zero_grad(set_to_none=True)
-        torch.stack(list(losses.values())).sum().backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        self.objective.after_step()
+        step_on(next(self.batches), self.objective, self.optimizer)
 
 
 class Losses:

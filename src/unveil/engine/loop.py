@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from unveil import files
-from unveil.data.loader import Loader
+from unveil.data.loader import Batch, Loader
 from unveil.engine import checkpoint
 from unveil.engine.interrupt import Interrupt
 from unveil.engine.progress import Progress
@@ -69,11 +70,7 @@ def train(
                 rate = learning_rate(config, epoch + batch.step / steps)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
-                losses = method.losses(batch)
-                optimizer.zero_grad(set_to_none=True)
-                torch.autograd.backward(torch.stack(list(losses.values())).sum())
-                optimizer.step()
-                method.after_step()
+                losses = step_on(batch, method, optimizer)
                 for name, value in losses.items():
                     sums[name] = sums.get(name, 0.0) + value.detach()
                 progress.advance(epoch, losses, rate)
@@ -99,6 +96,16 @@ def train(
             if interrupt.asked:  # while it was evaluated
                 raise KeyboardInterrupt
     return history
+
+
+def step_on(batch: Batch, method: Method, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """One step: forward, backward, update. Returns the losses, which nobody has waited for."""
+    losses = method.losses(batch)
+    optimizer.zero_grad(set_to_none=True)
+    torch.autograd.backward(torch.stack(list(losses.values())).sum())
+    optimizer.step()
+    method.after_step()
+    return losses
 
 
 def check_finite(means: dict[str, float], config: Stage) -> None:
