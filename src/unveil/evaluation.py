@@ -54,7 +54,8 @@ class Evaluator:
     """Evaluates a model on the unlabelled training items and on the test split."""
 
     task: Task
-    truth: Truth
+    truth: Truth | None
+    """None where nobody knows it: then there are diagnostics and no scores."""
     views: Views
     test_views: Views | None
     config: Discovery
@@ -69,7 +70,7 @@ class Evaluator:
         sizes = np.bincount(clusters, minlength=p.shape[1])
         some = rng.numpy(self.seed, "labelled sample").permutation(self.task.labelled)[:QUERIES]
         return {
-            **clustering_scores(self.truth.unlabelled, clusters),
+            **({} if self.truth is None else clustering_scores(self.truth.unlabelled, clusters)),
             **self.test(model),
             **self.diagnostics(z, features(model, self.views, some), self.task.labels[some]),
             "confidence": float(p.amax(dim=1).mean()),
@@ -80,7 +81,7 @@ class Evaluator:
     @torch.no_grad()
     def test(self, model: Model) -> dict[str, float]:
         """Scores of the test split: novel classes by clustering, known classes by their head."""
-        if self.test_views is None or len(self.test_views) == 0:
+        if self.truth is None or self.test_views is None or len(self.test_views) == 0:
             return {}
         z = features(model, self.test_views, np.arange(len(self.test_views)))
         novel = self.truth.test >= len(self.task.known)
@@ -103,11 +104,13 @@ class Evaluator:
 
     def kmeans(self, z: Tensor) -> dict[str, float]:
         """Scores of k-means on the features of the unlabelled items."""
+        assert self.truth is not None
         return clustering_scores(self.truth.unlabelled, kmeans(z, self.task.n_novel, self.seed))
 
     def kmeans_inputs(self) -> dict[str, float] | None:
         """The same on the inputs themselves: pixels or vectors. None for files and for very large arrays."""
         items = self.task.items
+        assert self.truth is not None
         if isinstance(items, tuple) or items[0].size * len(self.task.unlabelled) > INPUT_LIMIT:
             return None
         flat = items[self.task.unlabelled].reshape(len(self.task.unlabelled), -1).astype(np.float32)
@@ -119,7 +122,7 @@ class Evaluator:
 
         z: all unlabelled features; z_l, y_l: some labelled ones, on which the calibrated pair rule depends.
         """
-        y = torch.from_numpy(self.truth.unlabelled).to(z.device)
+        y = None if self.truth is None else torch.from_numpy(self.truth.unlabelled).to(z.device)
         order = torch.from_numpy(rng.numpy(self.seed, "diagnostics").permutation(len(z))).to(z.device)
         stored = order[: min(STORED, max(1, len(z) * 3 // 4))]
         queries = order[len(stored) :][:QUERIES]
@@ -132,16 +135,18 @@ class Evaluator:
         config = replace(self.config, pairs=rule)
         for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
             same = positive_pairs(z[rows], z_l, known, config, self.task.n_novel)
-            truly = y[rows][:, None] == y[rows]
-            off = ~torch.eye(len(same), dtype=torch.bool, device=same.device)
-            right += float((same & truly & off).sum())
-            positives += float((same & off).sum())
-            pairs += float(off.sum())
+            same &= ~torch.eye(len(same), dtype=torch.bool, device=same.device)
+            if y is not None:
+                right += float((same & (y[rows][:, None] == y[rows])).sum())
+            positives += float(same.sum())
+            pairs += len(rows) * (len(rows) - 1)
+        found = {"pair_density": positives / max(pairs, 1.0), "mean_cosine": float(cosines.mean())}
+        if y is None:
+            return found
         return {
             "neighbor_purity": float((y[stored][near] == y[queries][:, None]).float().mean()),
             "pair_precision": right / positives if positives else 0.0,
-            "pair_density": positives / max(pairs, 1.0),
-            "mean_cosine": float(cosines.mean()),
+            **found,
         }
 
     def _unlabelled_per_batch(self, unlabelled: int) -> int:

@@ -40,7 +40,7 @@ class Pipeline:
 
     settings: Settings
     task: Task
-    truth: Truth
+    truth: Truth | None
     store: Path
     console: Console
     seconds: dict[str, float] = field(default_factory=dict)
