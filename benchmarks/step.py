@@ -57,14 +57,14 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
     def unveil_ncl() -> None:
         assert fast.products is not None
         q = F.normalize(z, dim=1)
-        cosines = q @ fast.queue_u.filled().T
+        cosines, to_labelled = q @ fast.queue_u.filled().T, q @ fast.queue_l.filled().T
         hard = hard_negatives(
             q,
             fast.queue_u.filled(),
             fast.queue_l.filled(),
             k_easy=config.k_easy,
             generator=rng.generator(0, "hard negatives", device=device),
-            cosines=cosines,
+            cosines=(cosines, to_labelled),
             products=fast.products.filled(fast.queue_u, fast.queue_l),
             unit=True,
         )
@@ -72,7 +72,7 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
             q, z_hat, fast.queue_u.filled(), k=fast.k1, hard=hard, cosines=cosines, unit=True
         ).backward()
         slots = fast.queue_u.push(z.detach()), fast.queue_l.push(z_hat, y)
-        fast.products.refresh(fast.queue_u, fast.queue_l, *slots)
+        fast.products.refresh(fast.queue_u, fast.queue_l, *slots, to_labelled.detach())
 
     times = alternate({"literal": literal_ncl, "unveil": unveil_ncl}, device, rounds=sizes.rounds)
     yield against("NCL + HNG, forward + backward", times, "unveil", 25)

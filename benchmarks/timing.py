@@ -33,22 +33,26 @@ class Ratio:
 
 
 def alternate(
-    steps: Mapping[str, Call], device: torch.device, *, rounds: int, warmup: int = 1, at_least: float = 0.02
+    steps: Mapping[str, Call], device: torch.device, *, rounds: int, warmup: int = 1, at_least: float = 0.05
 ) -> dict[str, Timing]:
     """Time A, B, C, A, B, C, …: what else happens on the machine then hits all of them alike.
 
-    A step that is short is repeated within its turn until `at_least` seconds are filled.
+    A step that is short is repeated within its turn until `at_least` seconds are filled, after one call that does not
+    count: in training each step follows another of its kind, not one that has just handed its memory back.
     """
-    repeats = {}
+    repeats, short = {}, set()
     for name, step in steps.items():
         seconds = min(_timed(step, device) for _ in range(max(warmup, 1)))
         repeats[name] = 1 if warmup == 0 else max(1, math.ceil(at_least / max(seconds, 1e-6)))
+        short |= {name} if warmup and seconds < 0.5 else set()
     found: dict[str, list[float]] = {name: [] for name in steps}
     gc.collect()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, step in steps.items():
+                if name in short:
+                    step()
                 found[name].append(_timed(step, device, repeats[name]))
     finally:
         gc.enable()

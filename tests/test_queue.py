@@ -104,15 +104,19 @@ def test_nothing_of_the_graph_is_kept() -> None:
     size_l=st.integers(1, 9),
     counts=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=10),
     seed=st.integers(0, 10**6),
+    had=st.booleans(),
 )
 @thorough
-def test_products_stay_the_full_product(size_u: int, size_l: int, counts: list[tuple[int, int]], seed: int) -> None:
+def test_products_stay_the_full_product(
+    size_u: int, size_l: int, counts: list[tuple[int, int]], seed: int, had: bool
+) -> None:
     generator = torch.Generator().manual_seed(seed)
     queue_u, queue_l, products = Queue(size_u, 4), Queue(size_l, 4), Products(size_u, size_l)
     for count_u, count_l in counts:
-        slots_u = queue_u.push(torch.randn(count_u, 4, generator=generator))
-        slots_l = queue_l.push(torch.randn(count_l, 4, generator=generator))
-        products.refresh(queue_u, queue_l, slots_u, slots_l)
+        u, l = (torch.randn(count, 4, generator=generator) for count in (count_u, count_l))  # noqa: E741
+        stored = F.normalize(u, dim=1)[-size_u:] @ queue_l.filled().T if had else None
+        slots_u, slots_l = queue_u.push(u), queue_l.push(l)
+        products.refresh(queue_u, queue_l, slots_u, slots_l, stored)
         found = products.filled(queue_u, queue_l)
         assert found.shape == (len(queue_u), len(queue_l))
         torch.testing.assert_close(found, queue_u.filled() @ queue_l.filled().T)

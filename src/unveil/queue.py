@@ -67,10 +67,26 @@ class Products(nn.Module):
         self.register_buffer("block", torch.zeros(size_u, size_l))
 
     @torch.no_grad()
-    def refresh(self, queue_u: Queue, queue_l: Queue, slots_u: list[slice], slots_l: list[slice]) -> None:
-        """Bring rows `slots_u` and columns `slots_l` up to date."""
+    def refresh(
+        self,
+        queue_u: Queue,
+        queue_l: Queue,
+        slots_u: list[slice],
+        slots_l: list[slice],
+        stored: Tensor | None = None,
+    ) -> None:
+        """Bring rows `slots_u` and columns `slots_l` up to date.
+
+        `stored` are the products of the new u with the labelled queue as it was (B, M_l), where the caller has them.
+        """
+        done = 0
         for rows in slots_u:
-            torch.mm(queue_u.features[rows], queue_l.features.T, out=self.block[rows])
+            if stored is None:
+                torch.mm(queue_u.features[rows], queue_l.features.T, out=self.block[rows])
+            else:
+                part = stored[done : done + rows.stop - rows.start]
+                self.block[rows, : part.shape[1]] = part
+                done += len(part)
         for columns in slots_l:
             self.block[:, columns] = queue_u.features @ queue_l.features[columns].T
 

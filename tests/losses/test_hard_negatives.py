@@ -146,13 +146,15 @@ def test_long_queues_are_multiplied_pair_by_pair() -> None:
 
 def test_cosines_from_the_caller_change_nothing() -> None:
     z, queue_u, queue_l = normal(0, 3, 16), normal(1, 30, 16), normal(2, 20, 16)
-    cosines = F.normalize(z, dim=1) @ F.normalize(queue_u, dim=1).T
+    unit = F.normalize(z, dim=1)
+    cosines = unit @ F.normalize(queue_u, dim=1).T, unit @ F.normalize(queue_l, dim=1).T
     options: dict[str, Any] = {"k_easy": 10, "k_hard": 15}
     one = hard_negatives(z, queue_u, queue_l, generator=generator(), **options)
     other = hard_negatives(z, queue_u, queue_l, generator=generator(), cosines=cosines, **options)
-    wrong = hard_negatives(z, queue_u, queue_l, generator=generator(), cosines=cosines.flip(1), **options)
     torch.testing.assert_close(one, other)
-    assert not torch.allclose(one, wrong)
+    for wrong in ((cosines[0].flip(1), cosines[1]), (cosines[0], cosines[1].flip(1))):
+        found = hard_negatives(z, queue_u, queue_l, generator=generator(), cosines=wrong, **options)
+        assert not torch.allclose(one, found)
 
 
 @pytest.mark.parametrize("part", [False, True], ids=["full queue", "part of a larger block"])

@@ -4,6 +4,7 @@ For ζ = μu + (1−μ)l the cosine needs only scalars:
     cos(z, ζ) = (μ z·u + (1−μ) z·l) / √(μ²|u|² + (1−μ)²|l|² + 2μ(1−μ) u·l)
 """
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -21,7 +22,7 @@ def hard_negatives(
     rounds: int = 5,
     mixes: Sequence[float] = (1 / 3, 2 / 3),
     generator: torch.Generator | None = None,
-    cosines: Tensor | None = None,
+    cosines: tuple[Tensor, Tensor] | None = None,
     products: Tensor | None = None,
     unit: bool = False,
 ) -> Tensor:
@@ -30,8 +31,8 @@ def hard_negatives(
     z: (B, D); queue_u: (M_u, D); queue_l: (M_l, D), filled slots only. The `k_easy` queue entries least similar to a
     query are each mixed with a random labelled entry, `rounds` times and with every μ of `mixes`; the `k_hard` most
     similar mixtures are kept (fewer where fewer exist).
-    `cosines` are those of z with queue_u (B, M_u), `products` is queue_u @ queue_l.T, where the caller has them
-    already. `unit` says that the rows of both queues have length 1 already.
+    `cosines` are those of z with both queues, (B, M_u) and (B, M_l), `products` is queue_u @ queue_l.T, where the
+    caller has them already. `unit` says that the rows of both queues have length 1 already.
     """
     batch, stored_u, stored_l = len(z), len(queue_u), len(queue_l)
     k_easy = min(k_easy, stored_u)
@@ -41,11 +42,14 @@ def hard_negatives(
     z = F.normalize(z, dim=1)
     length_u, length_l = (None, None) if unit else (_lengths(queue_u), _lengths(queue_l))
     if cosines is None:
-        cosines = z @ (queue_u if length_u is None else queue_u / length_u[:, None]).T
-    zu = cosines if length_u is None else cosines * length_u  # (B, M_u)
-    zl = z @ queue_l.T  # (B, M_l)
+        zu, zl = z @ queue_u.T, z @ queue_l.T  # (B, M_u), (B, M_l)
+        cosines_u = zu if length_u is None else zu / length_u
+    else:
+        cosines_u = cosines[0]
+        zu = cosines_u if length_u is None else cosines_u * length_u
+        zl = cosines[1] if length_l is None else cosines[1] * length_l
     with torch.no_grad():
-        u = cosines.topk(k_easy, dim=1, largest=False, sorted=False).indices
+        u = cosines_u.topk(k_easy, dim=1, largest=False, sorted=False).indices
         u = u.repeat(1, rounds)  # (B, rounds * k_easy)
         l = torch.randint(stored_l, u.shape, generator=generator, device=z.device)  # noqa: E741
         ul = pair_products(queue_u, queue_l, u, l) if products is None else _at(products, u, l)
@@ -81,9 +85,13 @@ def hardest_mixtures(
             mixed.append((mu * z_a + (1 - mu) * z_b) * lengths[-1])
         candidates = torch.cat(mixed, dim=1)  # (B, len(mixes) * P)
         chosen = candidates.topk(min(k_hard, candidates.shape[1]), dim=1, sorted=False).indices
-        mix, pair = chosen // a.shape[1], chosen % a.shape[1]
-        # (B, k_hard); a table of the μ would be copied to the device, which every step would wait for
-        chosen_mu = torch.stack([(mix == i).to(za.dtype) * mu for i, mu in enumerate(mixes)]).sum(dim=0)
+        # (B, k_hard): which pair and which μ; comparisons are much cheaper than dividing whole numbers, and a table of
+        # the μ would be copied to the device, which every step would wait for
+        pair, chosen_mu = chosen, torch.full_like(za[:, :1], mixes[0])
+        for i, (last, mu) in enumerate(itertools.pairwise(mixes), start=1):
+            later = chosen >= i * a.shape[1]
+            pair = pair - later * a.shape[1]
+            chosen_mu = chosen_mu + later.to(za.dtype) * (mu - last)
         scale = torch.cat(lengths, dim=1).gather(1, chosen)
         a, b = a.gather(1, pair), b.gather(1, pair)
     return (chosen_mu * za.gather(1, a) + (1 - chosen_mu) * zb.gather(1, b)) * scale

@@ -49,7 +49,7 @@ def variant(
                 rounds=rounds,
                 mixes=config.mixes,
                 generator=generator,
-                cosines=cosines,
+                cosines=(cosines, zl),
                 unit=True,
             )
             return cosines.scatter(1, easy, float("-inf")), hard

@@ -35,6 +35,7 @@ class NCL(Method):
         self.queue_l = Queue(min(config.queue_labelled or config.queue, len(context.labelled)), dim)
         kept = self.hng and not config.hng_variant and self.queue_u.size * self.queue_l.size <= MOST_PRODUCTS
         self.products = Products(self.queue_u.size, self.queue_l.size) if kept else None
+        self._stored: Tensor | None = None
         self.k1 = neighbors(config, self.queue_u.size, model.novel_head.out_features)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
@@ -76,7 +77,8 @@ class NCL(Method):
         slots_u = self.queue_u.push(z[split:])
         slots_l = self.queue_l.push(z[:split], y)
         if self.products is not None:
-            self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l)
+            self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l, self._stored)
+            self._stored = None
 
     def _hard(self, z: Tensor, cosines: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """The cosines to the queue, of which a variant may take some away, and the generated negatives."""
@@ -87,6 +89,8 @@ class NCL(Method):
         generator = rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device)
         if config.hng_variant:
             return variant(z, cosines, *queues, config, self.k1, generator)
+        to_labelled = z @ queues[1].T
+        self._stored = to_labelled.detach()[-self.queue_u.size :]  # what `after_step` would compute again
         return cosines, hard_negatives(
             z,
             *queues,
@@ -95,7 +99,7 @@ class NCL(Method):
             rounds=config.rounds,
             mixes=config.mixes,
             generator=generator,
-            cosines=cosines,
+            cosines=(cosines, to_labelled),
             products=None if self.products is None else self.products.filled(self.queue_u, self.queue_l),
             unit=True,
         )
