@@ -2,6 +2,10 @@
 
 import csv
 import json
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,8 +127,8 @@ def test_effects_are_paired_by_seed_and_stand_beside_the_papers(tmp_path: Path) 
     assert lines["baseline"].spread["acc"] == pytest.approx(10)
     assert lines["NCL"].effect == pytest.approx((5, 1))
     assert lines["NCL"].paper_effect == pytest.approx(5.5)
-    assert lines["NCL"].verdict == "holds"
-    assert lines["NCL without pseudo-positives"].verdict == "other sign, within the spread"
+    assert lines["NCL"].verdict == "same sign, beyond its spread"
+    assert lines["NCL without pseudo-positives"].verdict == "other sign, within its spread"
 
 
 def test_processes_side_by_side_give_the_same_records(folder: Path, tmp_path: Path) -> None:
@@ -204,3 +208,31 @@ def test_the_map_shows_every_row_and_what_is_misplaced(folder: Path, tmp_path: P
     lost = replace(found, runs={"x": [replace(found.runs["RS"][0], folder=folder / "none")]})
     with pytest.raises(UnveilError, match="needs the run directory"):
         maps.draw(lost, tmp_path / "map.png", store=folder / "store", root=None)
+
+
+def test_ctrl_c_ends_all_jobs_and_loses_nothing(tmp_path: Path, unveil) -> None:  # type: ignore[no-untyped-def]
+    """SIGINT to the command alone: its workers save and end, and the next call goes on."""
+    where = ["--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs"), "--store", str(tmp_path / "store")]
+    command = ["paper", "table3", "--data", "digits", "--seeds", "1", "--jobs", "2", *where]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unveil", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not list((tmp_path / "runs").glob("*/*/metrics.jsonl")):
+        time.sleep(0.2)  # until a run has finished an epoch
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped" in errors
+    assert "Traceback" not in errors
+    began = {path.parent.name for path in (tmp_path / "runs").glob("*/*/config.toml")}
+    assert 1 <= len(began) <= 4  # nothing new is started after it
+
+
+def test_a_place_that_cannot_be_written_to_is_told_first(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "file").write_text("")
+    where = ("--out", str(tmp_path / "file" / "x"), "--runs", str(tmp_path / "runs"))
+    told = unveil("paper", "table3", "--data", "digits", "--seeds", "1", *where)
+    assert told.returncode == 2
+    assert "Traceback" not in told.stderr
+    assert not (tmp_path / "runs").exists()

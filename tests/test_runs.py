@@ -331,6 +331,15 @@ def test_a_cache_of_one_trunk_is_not_taken_for_another(tmp_path: Path) -> None:
     assert len(list((tmp_path / "store").glob("*/layout.json"))) == 6
 
 
+def test_other_scaling_gets_its_own_cache(tmp_path: Path, vectors: Path) -> None:
+    quick = [f"data.name={vectors}", *VECTORS, "encoder.name=tail", "machine.cache_views=1", "discovery.epochs=0"]
+    go(tmp_path, *quick, name="a")
+    caches = set((tmp_path / "store").glob("*/layout.json"))
+    record = go(tmp_path, *quick, "data.scaling=common", name="b")
+    assert len(set((tmp_path / "store").glob("*/layout.json")) - caches) == len(caches)
+    assert record["cache"]["views"] == 1
+
+
 def test_other_test_items_get_their_own_cache(tmp_path: Path, vectors: Path) -> None:
     quick = [f"data.name={vectors}", *VECTORS, "machine.cache_views=1", "discovery.epochs=0"]
     go(tmp_path, *quick, name="a")

@@ -60,9 +60,9 @@ def disk_error(error: OSError, path: Path) -> UnveilError:
     """A full or read-only disk, or whatever else prevents writing, as an error for people."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UnveilError(
-            f"the disk is full: {path} could not be written; free some space and run again with --resume"
+            f"the disk is full: {path} could not be written; free some space and run again: it goes on where it stopped"
         )
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return UnveilError(f"no permission to write {path}: choose another directory")
     reason = error.strerror or error  # numpy's short writes have no number
-    return UnveilError(f"{path} could not be written ({reason}): free some space or choose another directory")
+    return UnveilError(f"{path} could not be written ({reason}): choose another directory")

@@ -45,6 +45,9 @@ def run(
     check_sizes(len(task.unlabelled), task.n_novel)
     pipeline = Pipeline(settings, task, truth, store, console)
     with locked(out, wait=False):
+        if (out / "record.json").exists():  # another process has just finished it
+            finished: dict[str, Any] = files.read_json(out / "record.json")
+            return finished
         return _run(pipeline, out)
 
 
@@ -85,6 +88,8 @@ def _run(pipeline: Pipeline, out: Path) -> dict[str, Any]:
         "kmeans": start,
         **({} if inputs is None else {"kmeans_inputs": inputs}),
         "seconds": pipeline.seconds,
+        "warnings": pipeline.warned,
+        **({} if pipeline.cache is None else {"cache": pipeline.cache}),
         "config": recipe.to_table(settings),
         "environment": files.read_json(out / "environment.json"),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -45,6 +45,10 @@ class Pipeline:
     console: Console
     seconds: dict[str, float] = field(default_factory=dict)
     """Training time of each stage, as stored with it: a reused stage still says what it cost."""
+    warned: list[str] = field(default_factory=list)
+    """What looked wrong while it ran."""
+    cache: dict[str, Any] | None = None
+    """What the trunk cache holds, where there is one."""
 
     def __post_init__(self) -> None:
         machine = self.settings.machine
@@ -52,15 +56,15 @@ class Pipeline:
         self.precision = pick_precision(machine, self.device)
         self.views = self._views(self.task.items)
         self._check()
-        self.test_views = self._views(self.task.test_items) if len(self.task.test_ids) else None
+        self.test_views = self._views(self.task.test_items, like=self.views) if len(self.task.test_ids) else None
         self.data_id = store.fingerprint(self.task.items)
         self.trained_by = ""  # identity of the last stage that changed the weights
         self.trunk_by = ""  # and of the last that changed the trunk
         self.model = self._fresh_model()
 
-    def _views(self, items: object) -> Views:
+    def _views(self, items: object, like: Views | None = None) -> Views:
         s = self.settings
-        return make_views(items, s.data, s.augment, self.device, s.machine.workers)  # type: ignore[arg-type]
+        return make_views(items, s.data, s.augment, self.device, s.machine.workers, like)  # type: ignore[arg-type]
 
     def _fresh_model(self) -> Model:
         s = self.settings
@@ -141,7 +145,7 @@ class Pipeline:
             settings=table,
             encoder=self._encoder_identity(),
             augment=recipe.changed(s.augment),
-            scaling=[s.data.mean, s.data.std, *([s.data.scaling] if s.data.scaling != "feature" else [])],
+            scaling=self._scaling(),
             data=self.data_id,
             labels=labels,
             after=self.trained_by,
@@ -212,6 +216,8 @@ class Pipeline:
             return
         self.views, self.test_views = train_views, test_views
         self.model.skip_trunk()
+        layout = train_views.layout
+        self.cache = {"views": layout.views, "dtype": layout.dtype, "bytes": layout.bytes}
         self.seconds["cache"] = train_views.seconds + (0 if test_views is None else test_views.seconds)
 
     def _cached(self, source: Views, items: object, count: int, most: float | None) -> CachedViews | None:
@@ -219,6 +225,7 @@ class Pipeline:
             "trunk": self.trunk_by or self._untrained(),
             "data": store.fingerprint(items),  # type: ignore[arg-type]
             "augment": recipe.changed(self.settings.augment),
+            **({"scaled_by": self.data_id} if self.task.kind == "vectors" else {}),
         }
         return cached_views(
             source, self.model, count, most=most, made_from=made_from, folder=self.store, console=self.console
@@ -228,12 +235,21 @@ class Pipeline:
         """What a trunk depends on that no stage has trained."""
         state = self.model.encoder.trunk.state_dict()
         weights = {name: store.fingerprint(value.cpu().flatten().numpy()) for name, value in state.items()}
-        return store.identity(weights=weights, scaling=[self.settings.data.mean, self.settings.data.std])
+        return store.identity(weights=weights, scaling=self._scaling())
+
+    def _scaling(self) -> list[Any]:
+        """How items are scaled before a network sees them."""
+        data = self.settings.data
+        return [data.mean, data.std, *([data.scaling] if data.scaling != "feature" else [])]
 
     def discovery(self, folder: Path) -> list[Metrics]:
         """The stage that finds the novel classes. Its checkpoint lives in the run directory."""
         config, s = self.settings.discovery, self.settings
         evaluator = self.evaluator()
+        similarity = self.similarity() if config.method in BY_SIMILARITY else None
+        # drawn here and not before: a stage that another seed began has left its own in the model
+        fresh = linear_head(self.model.encoder.dim, self.task.n_novel, rng.generator(s.seed, "novel head"))
+        self.model.novel_head.load_state_dict(fresh.state_dict())
         if config.novel_head != "random" and not (folder / "checkpoint.safetensors").exists():
             z = features(self.model, self.views, self.task.unlabelled)
             by = inputs(self.model, self.views, self.task.unlabelled) if config.novel_head == "inputs" else None
@@ -245,7 +261,7 @@ class Pipeline:
                 seed=s.seed,
                 labels=self.task.labels,
                 features=lambda rows: features(self.model, self.views, rows),
-                similarity=self.similarity() if config.method in BY_SIMILARITY else None,
+                similarity=similarity,
             ),
         )
         method.to(self.device)
@@ -266,6 +282,7 @@ class Pipeline:
             for warning in warnings(metrics, self.task.n_novel, config):
                 if (name := warning.partition(":")[0]) not in warned:
                     warned.add(name)
+                    self.warned.append(warning)
                     self.console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
             return metrics
 
@@ -283,6 +300,8 @@ class Pipeline:
     def similarity(self) -> Similarity:
         """A network that tells pairs of one class from pairs of two, learned from the labelled items."""
         config = self.settings.similarity
+        if config.epochs == 0:
+            raise UnveilError("similarity.epochs is 0, and kcl and mcl need that stage: give 1 or more")
         network = similarity_of(self.model, rng.generator(config.seed, "similarity")).to(self.device)
         loader = self._loader(
             config, self.task.labelled, config.seed, n_views=1, classes_per_batch=config.classes_per_batch

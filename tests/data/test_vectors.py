@@ -56,3 +56,13 @@ def test_scaling_keeps_proportions_or_not_and_noise_follows_each_spread(scaling:
     ratio = float(spread[0] / spread[5])
     assert ratio == pytest.approx(1 if scaling == "feature" else float(X.std(axis=0)[0] / X.std(axis=0)[5]), rel=1e-3)
     assert float(spread.square().mean().sqrt()) == pytest.approx(1, rel=1e-3)
+
+
+def test_test_items_are_scaled_like_the_training_items() -> None:
+    config, cpu = Data(name="v"), torch.device("cpu")
+    views = make_views(X, config, Augment(noise=0.5), cpu, workers=0)
+    other = make_views(X[:5] + 3, config, Augment(noise=0.5), cpu, 0, views)
+    ((found,),) = other.stream([Draw(np.arange(5), (None,))])
+    ((expected,),) = views.stream([Draw(np.arange(5), (None,))])
+    shift = torch.from_numpy(3 / X.std(axis=0))
+    torch.testing.assert_close(found, expected + shift, rtol=1e-3, atol=1e-3)

@@ -86,10 +86,10 @@ def test_the_loss_is_the_divergence_from_the_targets() -> None:
     method.eval()
     rows = [25, 31, 44]
     q = method._assignments(method.model.encode(x[rows])).detach()
-    p = method.targets[rows]
+    p = method.targets[method.place[rows]]
     expected = sum(
         float(p[i, k] * (p[i, k].log() - q[i, k].log())) for i in range(len(rows)) for k in range(CLASSES)
-    ) / len(rows)
+    ) / (len(rows) * CLASSES)
     losses = method.losses(batch(x, 0, rows))
     assert set(losses) == {"kl"}
     assert float(losses["kl"]) == pytest.approx(expected, rel=1e-4)
@@ -108,13 +108,38 @@ def test_targets_change_after_the_warmup_at_each_interval() -> None:
 
 
 def test_past_predictions_are_averaged_without_bias() -> None:
-    method, x = make(dtc_variant="te")
+    method, x = make(dtc_variant="te", dtc_warmup=0)
     method.before_epoch(0)
     method.eval()
     rows = [30, 31]
     first = method._assignments(method.model.encode(x[rows])).detach()
-    assert set(method.losses(batch(x, 0, rows))) == {"kl"}  # there is no past yet
+    assert float(method.losses(batch(x, 0, rows))["consistency"]) == 0  # there is no past yet
     method.before_epoch(1)
-    torch.testing.assert_close(method.ensemble[rows] / (1 - KEPT), first)
+    torch.testing.assert_close(method._past(method.place[rows]), first)
     losses = method.losses(batch(x, 1, rows))
     assert float(losses["consistency"]) == pytest.approx(0.0, abs=1e-10)  # nothing has changed since
+    unseen = method.losses(batch(x, 1, [40]))
+    assert float(unseen["consistency"]) == 0  # no epoch has reached this row
+
+
+def test_the_warmup_has_nothing_but_the_targets_of_the_start() -> None:
+    for variant in ("pi", "te", "tep"):
+        method, x = make(dtc_variant=variant, dtc_warmup=2)
+        for epoch in range(2):
+            method.before_epoch(epoch)
+            assert set(method.losses(batch(x, epoch, [30, 31]))) == {"kl"}
+        assert float(method.times.sum()) == 0
+        method.before_epoch(2)
+        assert ("consistency" in method.losses(batch(x, 2, [30, 31]))) == (variant != "tep")
+
+
+def test_targets_from_the_past_are_an_average_of_clean_predictions() -> None:
+    method, _ = make(dtc_variant="tep", dtc_warmup=0)
+    method.before_epoch(0)
+    first = method._clean_assignments()
+    with torch.no_grad():
+        method.centers.add_(0.3)
+    second = method._clean_assignments()
+    method.before_epoch(1)
+    expected = (KEPT * (1 - KEPT) * first + (1 - KEPT) * second) / (1 - KEPT**2)
+    torch.testing.assert_close(method.targets, sharpened(expected))

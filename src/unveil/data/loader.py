@@ -50,7 +50,7 @@ class Loader:
     n_views: int = 2
     labelled_per_batch: int | None = None
     unlabelled_only: bool = False
-    """The same batches without their labelled rows, for methods that do not use them."""
+    """The unlabelled rows alone, in the same order and as many batches, for methods that do not use the others."""
     classes_per_batch: int | None = None
     """With so many known classes in each batch, every one of them has equally many items there."""
 
@@ -76,8 +76,10 @@ class Loader:
 
     def _batches(self, epoch: int) -> list[Rows]:
         order = self._order(epoch)
-        if self.unlabelled_only:
-            order = [kept for rows in order if len(kept := rows[self.labels[rows] == UNLABELLED])]
+        if self.unlabelled_only:  # as many batches as before, of at least two rows
+            rows = np.concatenate(order)
+            rows = rows[self.labels[rows] == UNLABELLED]
+            order = np.array_split(rows, max(1, min(len(order), len(rows) // 2)))
         return order
 
     def _order(self, epoch: int) -> list[Rows]:

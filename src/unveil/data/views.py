@@ -62,7 +62,7 @@ class ImageViews:
 
     def stream(self, draws: Sequence[Draw]) -> Iterator[tuple[Tensor, ...]]:
         for draw in draws:
-            x = self.items.index_select(0, torch.from_numpy(draw.rows).to(self.device))
+            x = self.items.index_select(0, torch.from_numpy(draw.rows).to(self.device, non_blocking=True))
             yield tuple(self._view(x, seed) for seed in draw.seeds)
 
     def _view(self, x: Tensor, seed: int | None) -> Tensor:
@@ -77,10 +77,19 @@ class VectorViews:
     """Embeddings or table rows. A perturbed view adds noise in proportion to each feature's spread."""
 
     first_view_clean = True
+    mean: Tensor
+    scale: Tensor
+    noise: Tensor
 
-    def __init__(self, items: Vectors, data: Data, config: Augment, device: torch.device) -> None:
+    def __init__(
+        self, items: Vectors, data: Data, config: Augment, device: torch.device, like: "VectorViews | None" = None
+    ) -> None:
+        """`like`: other items by whose mean and spread these are scaled."""
         self.items, self.config, self.device = items, config, device
         self.shape: tuple[int, ...] = (items.shape[1],)
+        if like is not None:
+            self.mean, self.scale, self.noise = like.mean, like.scale, like.noise
+            return
         sample = items[:: max(1, len(items) // 10_000)]
         self.mean = torch.from_numpy(np.asarray(sample.mean(axis=0))).to(device)
         spread = torch.from_numpy(np.asarray(sample.std(axis=0))).to(device).clamp_min(1e-6)
@@ -92,7 +101,7 @@ class VectorViews:
 
     def stream(self, draws: Sequence[Draw]) -> Iterator[tuple[Tensor, ...]]:
         for draw in draws:
-            x = (torch.from_numpy(self.items[draw.rows]).to(self.device) - self.mean) / self.scale
+            x = (torch.from_numpy(self.items[draw.rows]).to(self.device, non_blocking=True) - self.mean) / self.scale
             yield tuple(x if seed is None else self._noisy(x, seed) for seed in draw.seeds)
 
     def _noisy(self, x: Tensor, seed: int) -> Tensor:
@@ -186,13 +195,15 @@ def center(picture: Image.Image, config: Augment) -> NDArray[np.uint8]:
     return np.asarray(picture.resize(size, Image.Resampling.BILINEAR, box=(left, top, left + side, top + side)))
 
 
-def make_views(items: Items, data: Data, config: Augment, device: torch.device, workers: int) -> Views:
-    """The views of a data set's items, by their kind."""
+def make_views(
+    items: Items, data: Data, config: Augment, device: torch.device, workers: int, like: Views | None = None
+) -> Views:
+    """The views of a data set's items, by their kind; test items are scaled `like` the training items."""
     if isinstance(items, tuple):
         return FileViews(items, data, config, device, workers)
     if items.dtype == np.uint8:
         return ImageViews(items, data, config, device)  # type: ignore[arg-type]
-    return VectorViews(items, data, config, device)  # type: ignore[arg-type]
+    return VectorViews(items, data, config, device, like if isinstance(like, VectorViews) else None)  # type: ignore[arg-type]
 
 
 def _statistics(data: Data, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:

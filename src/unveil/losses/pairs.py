@@ -39,7 +39,7 @@ def calibrated_threshold(z: Tensor, y: Tensor, default: float = 0.95) -> Tensor:
     z: (B, D) labelled features; y: (B,) their classes. `default` where the batch holds no pair of one class.
     """
     if len(z) < 2:
-        return z.new_tensor(default)
+        return z.new_full((), default)
     i, j = torch.triu_indices(len(z), len(z), offset=1, device=z.device)
     cosines, order = _cosines(z)[i, j].sort(descending=True)
     hits = (y[i] == y[j])[order].float().cumsum(0)  # true positives if the threshold stood at each pair

@@ -18,59 +18,74 @@ from unveil.nn.model import Model
 
 KEPT = 0.6
 """Share of the past in an average of predictions."""
+PIECE = 4096  # items whose distances to all centres are computed together
 
 
 class DTC(Method):
-    """KL(p ‖ q) on unlabelled items; variants add consistency, or average predictions over epochs."""
+    """KL(p ‖ q) on unlabelled items; variants add consistency, or average predictions over epochs.
+
+    In the warm-up the targets are those of the start and there is nothing else; epochs count from its end.
+    """
 
     unlabelled_only = True
+    place: Tensor
     targets: Tensor
     ensemble: Tensor
     seen: Tensor
+    times: Tensor
 
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)
         self.context, self.config = context, context.config
-        classes, dim = model.novel_head.out_features, model.encoder.dim
-        axes = min(classes, dim, max(1, len(context.unlabelled) - 1))
+        classes, dim, items = model.novel_head.out_features, model.encoder.dim, len(context.unlabelled)
+        axes = min(classes, dim, max(1, items - 1))
         self.project = nn.Linear(dim, axes)
         self.centers = nn.Parameter(torch.zeros(classes, axes))
-        for name in ("targets", "ensemble", "seen"):  # one row for each item
-            self.register_buffer(name, torch.zeros(len(context.labels), classes))
+        place = torch.full((len(context.labels),), -1)
+        place[torch.from_numpy(context.unlabelled)] = torch.arange(items)
+        self.register_buffer("place", place, persistent=False)  # of a row among the unlabelled ones
+        self.register_buffer("targets", torch.zeros(items, classes))
+        averaged = items if self.config.dtc_variant in ("te", "tep") else 0
+        self.register_buffer("ensemble", torch.zeros(averaged, classes))
+        self.register_buffer("seen", torch.zeros(averaged, classes))
+        self.register_buffer("times", torch.zeros(averaged))  # how often a row has entered the average
 
     def trained(self) -> list[nn.Parameter]:
         return [*self.model.trained(), *self.project.parameters(), self.centers]
 
     def before_epoch(self, epoch: int) -> None:
-        config, variant = self.config, self.config.dtc_variant
+        variant, age = self.config.dtc_variant, epoch - self.config.dtc_warmup
         if epoch == 0:
             self._start()
-        rows = torch.from_numpy(self.context.unlabelled).to(self.targets.device)
-        fresh = epoch >= config.dtc_warmup and (epoch - config.dtc_warmup) % config.dtc_interval == 0
-        if variant == "tep" or fresh or epoch == 0:
-            q = self._clean_assignments()
-            if variant == "tep":
-                self.ensemble[rows] = KEPT * self.ensemble[rows] + (1 - KEPT) * q
-                q = self.ensemble[rows] / (1 - KEPT ** (epoch + 1))
-            if fresh or epoch == 0:
-                self.targets[rows] = sharpened(q)
-        if variant == "te" and epoch > 0:
-            self.ensemble.mul_(KEPT).add_(self.seen, alpha=1 - KEPT)
+            self.targets.copy_(sharpened(self._clean_assignments()))
+        if variant == "te" and age > 0:
+            self._average(self.seen)
+            self.seen.zero_()
+        due = age >= 0 and age % self.config.dtc_interval == 0
+        if age < 0 or not (due or variant == "tep"):
+            return
+        q = self._clean_assignments()
+        if variant == "tep":
+            self._average(q)
+            q = self._past(slice(None))
+        if due:
+            self.targets.copy_(sharpened(q))
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        config, variant = self.config, self.config.dtc_variant
+        config, variant, age = self.config, self.config.dtc_variant, batch.epoch - self.config.dtc_warmup
         assert batch.rows is not None
-        views = batch.views if variant == "pi" else batch.views[:1]
+        rows = self.place[batch.rows]
+        views = batch.views if variant == "pi" and age >= 0 else batch.views[:1]
         q, *rest = self._assignments(self.model.encode(torch.cat(views))).chunk(len(views))
-        losses = {"kl": F.kl_div(q.clamp_min(1e-12).log(), self.targets[batch.rows], reduction="batchmean")}
-        weight = config.consistency * sigmoid_rampup(batch.epoch, config.rampup)
-        if variant == "pi":
+        apart = F.kl_div(q.clamp_min(1e-12).log(), self.targets[rows], reduction="batchmean")
+        losses = {"kl": apart / q.shape[1]}  # averaged over classes too, as published
+        weight = config.consistency * sigmoid_rampup(max(age, 0), config.rampup)
+        if rest:
             losses["consistency"] = weight * F.mse_loss(q, rest[0])
-        if variant == "te":
-            self.seen[batch.rows] = q.detach()
-            if batch.epoch > 0:
-                past = self.ensemble[batch.rows] / (1 - KEPT**batch.epoch)
-                losses["consistency"] = weight * F.mse_loss(q, past)
+        if variant == "te" and age >= 0:
+            self.seen[rows] = q.detach()
+            known = (self.times[rows] > 0).to(q.dtype)[:, None]  # rows that no epoch has reached have no past
+            losses["consistency"] = weight * (known * (q - self._past(rows)).square()).mean()
         return losses
 
     @torch.no_grad()
@@ -89,7 +104,19 @@ class DTC(Method):
 
     @torch.no_grad()
     def _clean_assignments(self) -> Tensor:
-        return self._assignments(self.context.features(self.context.unlabelled).to(self.centers.device))
+        z = self.context.features(self.context.unlabelled).to(self.centers.device)
+        return torch.cat([self._assignments(part) for part in torch.split(z, PIECE)])
+
+    def _average(self, q: Tensor) -> None:
+        """Let predictions enter the average, where there are any."""
+        there = (q.sum(dim=1) > 0).to(q.dtype)
+        kept = 1 - (1 - KEPT) * there[:, None]
+        self.ensemble.mul_(kept).add_(q, alpha=1 - KEPT)
+        self.times.add_(there)
+
+    def _past(self, rows: Tensor | slice) -> Tensor:
+        """The average without its bias towards the zeros that it started from."""
+        return self.ensemble[rows] / (1 - KEPT ** self.times[rows].clamp_min(1))[:, None]
 
     @torch.no_grad()
     def _start(self) -> None:

@@ -9,6 +9,11 @@ from unveil.losses.hard_negatives import hard_negatives, hardest_mixtures, pair_
 from unveil.settings import Discovery
 
 
+def easy_negatives(config: Discovery, stored: int, k1: int) -> int:
+    """k2, but never so many that pseudo-positives would be among them."""
+    return min(config.k_easy, stored - k1)
+
+
 def variant(
     z: Tensor,
     cosines: Tensor,
@@ -22,10 +27,10 @@ def variant(
 
     z: (B, D) and both queues at unit length; cosines: (B, M_u). What is left out has cosine −∞.
     """
-    k = min(config.k_easy, max(1, len(queue_u) - k1))  # neighbours are never among those left out
-    if len(queue_u) == 0 or len(queue_l) == 0:
+    k = easy_negatives(config, len(queue_u), k1)
+    if k < 1 or len(queue_l) == 0:
         return cosines, None
-    easy = cosines.detach().topk(min(k, len(queue_u)), dim=1, largest=False, sorted=False).indices
+    easy = cosines.detach().topk(k, dim=1, largest=False, sorted=False).indices
     zl = z @ queue_l.T
 
     def drawn(count: int) -> Tensor:
@@ -55,9 +60,10 @@ def variant(
             return cosines.scatter(1, easy, float("-inf")), hard
         case "v3":  # labelled ones as they are
             return cosines, zl.gather(1, drawn(k))
-        case "v4":  # labelled with labelled
-            a = drawn(k).repeat(1, rounds)
-            return cosines, mixed(zl, zl, a, drawn(k * rounds), (queue_l, queue_l))
+        case "v4":  # labelled with labelled, among k of them
+            some = drawn(k)
+            places = torch.randint(k, (len(z), k * rounds), generator=generator, device=z.device)
+            return cosines, mixed(zl, zl, some.repeat(1, rounds), some.gather(1, places), (queue_l, queue_l))
         case "v5":  # easiest with easiest
             places = torch.randint(width, (len(z), width * rounds), generator=generator, device=z.device)
             return cosines, mixed(cosines, cosines, easy.repeat(1, rounds), easy.gather(1, places), (queue_u, queue_u))

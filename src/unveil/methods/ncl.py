@@ -7,7 +7,7 @@ from unveil import rng
 from unveil.data.loader import Batch
 from unveil.losses import hard_negatives, neighborhood_contrastive, supervised_contrastive
 from unveil.methods.baseline import Outputs, base_losses, encode_pair
-from unveil.methods.hng_variants import variant
+from unveil.methods.hng_variants import easy_negatives, variant
 from unveil.methods.method import Context, Method
 from unveil.nn.model import Model
 from unveil.queue import Products, Queue
@@ -89,12 +89,15 @@ class NCL(Method):
         generator = rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device)
         if config.hng_variant:
             return variant(z, cosines, *queues, config, self.k1, generator)
+        k_easy = easy_negatives(config, len(self.queue_u), self.k1)
+        if k_easy < 1:
+            return cosines, None
         to_labelled = z @ queues[1].T
         self._stored = to_labelled.detach()[-self.queue_u.size :]  # what `after_step` would compute again
         return cosines, hard_negatives(
             z,
             *queues,
-            k_easy=config.k_easy,
+            k_easy=k_easy,
             k_hard=config.k_hard,
             rounds=config.rounds,
             mixes=config.mixes,

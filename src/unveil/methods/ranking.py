@@ -14,7 +14,7 @@ from unveil.nn.model import Model
 from unveil.settings import Pairs
 
 PSEUDO = 0.05
-"""Weight of the pseudo-labels in proportion to that of the consistency, as published."""
+"""Final weight of the pseudo-labels, as published."""
 
 
 class Ranking(Baseline):
@@ -43,7 +43,7 @@ class RankingPlus(Ranking):
         if len(z):
             with torch.no_grad():
                 pseudo = self.model.novel_head(z).argmax(dim=1) + self.model.known_head.out_features
-            weight = PSEUDO * config.consistency * sigmoid_rampup(batch.epoch, config.rampup)
+            weight = PSEUDO * sigmoid_rampup(batch.epoch, config.rampup)
             losses["pseudo"] = weight * F.cross_entropy(head(z), pseudo)
         return losses
 

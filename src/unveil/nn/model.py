@@ -47,12 +47,6 @@ class Model(nn.Module):
         with self.autocast():
             return self.encoder.tail(self.trunk(x)).float()  # type: ignore[no-any-return]
 
-    def joint(self, z: Tensor) -> Tensor:
-        """Logits over the known classes and then the novel ones, for items of which nobody says which kind they are."""
-        if self.joint_head is not None:
-            return self.joint_head(z)  # type: ignore[no-any-return]
-        return torch.cat([self.known_head(z), self.novel_head(z)], dim=1)
-
     def trained(self) -> list[nn.Parameter]:
         """The parameters that may change: all, or tail and heads once the trunk is frozen."""
         parts = [self.encoder.tail if self._inference_trunk else self.encoder, self.known_head, self.novel_head]

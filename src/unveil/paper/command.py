@@ -5,10 +5,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from unveil import files
 from unveil import store as stores
 from unveil.errors import UnveilError
 from unveil.paper import experiment as experiments
-from unveil.paper import output, plan
+from unveil.paper import maps, output, plan
 
 
 def overview() -> None:
@@ -46,17 +47,19 @@ def run(
     if dry_run:
         _announce(planned, todo, estimates, console)
         return
+    if planned.experiment.shape == "map":
+        maps.check()
+    files.write(planned.folder / f"{name}.md", "")  # a place that cannot be written to is told now
     if todo:
-        console.print(f"{len(todo)} to run: {plan.total(estimates)}", soft_wrap=True)
+        console.print(f"{len(todo)} to run: {plan.total(estimates, jobs)}", soft_wrap=True)
     where = store or stores.default_store()
     failed = plan.execute(todo, jobs=jobs, store=where, root=root, console=console)
-    folder = next(iter(planned.runs.values()))[0].record.parent.parent
     console.print(output.shown(planned))
-    written = output.write(planned, folder)
+    written = output.write(planned, planned.folder)
     if planned.experiment.shape == "map" and not failed:
-        from unveil.paper import maps
-
-        written.append(maps.draw(planned, folder / f"{name}-map.png", store=where, root=root))
+        written.append(maps.draw(planned, planned.folder / f"{name}-map.png", store=where, root=root))
+    if not any(path.suffix == ".png" for path in written):
+        console.print("no picture: it needs matplotlib (pip install 'unveil[paper]')")
     console.print("written: " + ", ".join(map(str, written)), soft_wrap=True)
     if failed:
         raise UnveilError(f"{len(failed)} of {len(todo)} runs failed; the first: {failed[0][1]}")
@@ -70,4 +73,4 @@ def _announce(planned: plan.Plan, todo: list[plan.Run], estimates: list[float | 
         about = "?" if seconds is None else f"{seconds:.0f} s"
         table.add_row(f"{row.name}, seed {run.settings.seed}", " ".join(row.set), about)
     console.print(table)
-    console.print(plan.total(estimates))
+    console.print(plan.total(estimates), soft_wrap=True)

@@ -51,6 +51,8 @@ class Scale:
     set: tuple[str, ...] = ()
     without_self_supervision: tuple[str, ...] | None = None
     by_seed: tuple[tuple[str, ...], ...] = ()
+    methods: dict[str, list[str]] = field(default_factory=dict)
+    """What a system's own authors set otherwise."""
 
 
 def names() -> list[str]:
@@ -73,14 +75,13 @@ def load(name: str, data: str) -> Experiment:
 
 def _points(sweep: dict[str, Any], data: str) -> list[Row]:
     values = sweep["values"].get(data.removesuffix("-embedded"), sweep["values"]["default"])
-    return [
-        Row(
-            name=f"{sweep['name']} = {value}",
-            set=tuple(sweep["zero"] if value == 0 and "zero" in sweep else [*sweep["set"], f"{sweep['key']}={value}"]),
-            value=value,
-        )
-        for value in values
-    ]
+    keys = [sweep["key"]] if isinstance(sweep["key"], str) else sweep["key"]
+    rows = []
+    for value in values:
+        without = value == 0 and "zero" in sweep
+        changes = sweep["zero"] if without else [*sweep["set"], *(f"{key}={value}" for key in keys)]
+        rows.append(Row(name=f"{sweep['name']} = {value}", set=tuple(changes), value=value))
+    return rows
 
 
 def scale(name: str, data: str) -> Scale:
@@ -104,4 +105,6 @@ def settings(row: Row, place: Scale, seed: int, extra: tuple[str, ...] = ()) -> 
             return None
         without = place.without_self_supervision
     subset = place.by_seed[seed % len(place.by_seed)] if place.by_seed else ()
-    return recipe.load(place.recipe, [*place.set, *without, *subset, *extra, *row.set, f"seed={seed}"])
+    changes = [*place.set, *without, *subset, *extra]
+    method = recipe.load(place.recipe, [*changes, *row.set]).discovery.method
+    return recipe.load(place.recipe, [*changes, *place.methods.get(method, []), *row.set, f"seed={seed}"])

@@ -1,6 +1,7 @@
 """The figure of the paper that shows features in two dimensions, with misplaced examples as pictures."""
 
 import csv
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from unveil import rng, runs
+from unveil import files, rng, runs
 from unveil.data import catalog
 from unveil.data.dataset import Items
 from unveil.data.task import make_task
@@ -22,11 +23,9 @@ POINTS, EXAMPLES = 2000, 8
 
 def draw(plan: Plan, path: Path, *, store: Path, root: Path | None) -> Path:
     """One map for each row, from the run of the first seed; below it items that fell into another class's cluster."""
-    try:
-        from matplotlib.figure import Figure
-        from openTSNE import TSNE
-    except ImportError as error:
-        raise UnveilError(f"the map needs {error.name}: pip install 'unveil[paper]'") from None
+    from matplotlib.figure import Figure
+    from openTSNE import TSNE
+
     shown = {name: found[0] for name, found in plan.runs.items()}
     settings = next(iter(shown.values())).settings
     dataset = runs.read(settings, store=store, root=root, console=Console(quiet=True))
@@ -51,9 +50,15 @@ def draw(plan: Plan, path: Path, *, store: Path, root: Path | None) -> Path:
             words = f"{truth.novel[truth.unlabelled[row]]} → {truth.novel[believed]}"
             small.set_title(words, fontsize=5, pad=2)
             small.axis("off")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    files.write_with(path, lambda file: figure.savefig(file, dpi=120, format="png"))
     return path
+
+
+def check() -> None:
+    """Tell before hours of training that something is missing for the picture."""
+    for name in ("matplotlib", "openTSNE"):
+        if importlib.util.find_spec(name) is None:
+            raise UnveilError(f"the map needs {name}: pip install 'unveil[paper]'")
 
 
 def misplaced(y: NDArray[np.int64], clusters: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from rich.table import Table
 
 from unveil import files
-from unveil.errors import UnveilError
 from unveil.paper.plan import Plan
 from unveil.paper.summary import SCORES, Line, inputs, summarise
 
@@ -46,10 +45,14 @@ def pm(mean: float, spread: float | None = None, *, sign: bool = False) -> str:
 
 
 def shown(plan: Plan) -> Table:
-    """For the terminal."""
-    table = Table(*HEADER, title=f"{plan.experiment.title} ({plan.scale.data}, {plan.scale.name})")
-    for row in cells(plan):
-        table.add_row(*row)
+    """For the terminal: without columns that are empty, and without those that the files have."""
+    rows = cells(plan)
+    kept = [index for index in (0, 1, 2, 3, 4, 5, 6) if index < 3 or any(row[index] for row in rows)]
+    table = Table(title=plan.title)
+    for index in kept:
+        table.add_column(HEADER[index], no_wrap=index in (1, 2, 3, 4, 5))
+    for row in rows:
+        table.add_row(*(row[index] for index in kept))
     return table
 
 
@@ -89,7 +92,7 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UnveilError("the picture needs matplotlib: pip install 'unveil[paper]'") from None
+        return []
     lines = summarise(plan)
     if not lines:
         return []
@@ -114,8 +117,7 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
             axes.legend(loc="lower left")
         axes.set_yticks(places, [line.row.name for line in lines])
         axes.set(xlabel="ACC %", xlim=(0, 100))
-    axes.set_title(f"{plan.experiment.title}\n{plan.scale.data}, {lines[0].seeds} seed(s)", fontsize=10)
+    axes.set_title(f"{plan.title}\n{lines[0].seeds} seed(s)", fontsize=10)
     axes.grid(visible=True, alpha=0.3)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    files.write_with(path, lambda file: figure.savefig(file, dpi=110, format="png"))
     return [path]

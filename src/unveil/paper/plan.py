@@ -1,10 +1,13 @@
 """What an experiment has to run, what is there already, and running the rest."""
 
+import multiprocessing
+import os
+import signal
 import statistics
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ Record = dict[str, Any]
 class Run:
     """One training with one seed. Rows of several tables that mean the same thing share it."""
 
+    row: str
     settings: Settings
     record: Path
     folder: Path
@@ -38,7 +42,21 @@ class Plan:
 
     experiment: Experiment
     scale: Scale
+    imbalance: float | None
+    folder: Path
+    """Where records, tables and pictures lie."""
     runs: dict[str, list[Run]]
+
+    @property
+    def title(self) -> str:
+        """Of the table: what, on which data, at which scale."""
+        uneven = "" if self.imbalance is None else f", classes unbalanced by {self.imbalance:g}"
+        return f"{self.experiment.title} ({self.scale.data}, {self.scale.name}{uneven})"
+
+    @property
+    def column(self) -> str | None:
+        """The paper's column to compare with; its classes are balanced."""
+        return self.scale.column if self.imbalance is None else None
 
     def missing(self) -> list[Run]:
         """What has to be run, each once."""
@@ -63,6 +81,7 @@ def make_plan(
     experiment: Experiment, place: Scale, seeds: int, *, out: Path, runs: Path, imbalance: float | None = None
 ) -> Plan:
     """The runs of an experiment. Records lie in `out`, run directories in `runs`."""
+    imbalance = None if imbalance == 1 else imbalance
     extra = () if imbalance is None else (f"data.imbalance={imbalance:g}",)
     name = f"{place.name}-{place.data}" + ("" if imbalance is None else f"-imbalance{imbalance:g}")
     found: dict[str, list[Run]] = {}
@@ -73,64 +92,77 @@ def make_plan(
                 continue
             table = {key: value for key, value in recipe.to_table(resolved).items() if key != "machine"}
             title = f"{resolved.discovery.method}-{identity(settings=table)[:8]}-seed{seed}"
-            run = Run(resolved, out / name / "records" / f"{title}.json", runs / name / title)
+            run = Run(row.name, resolved, out / name / "records" / f"{title}.json", runs / name / title)
             found.setdefault(row.name, []).append(run)
-    return Plan(experiment, place, found)
+    return Plan(experiment, place, imbalance, out / name, found)
 
 
 def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, console: Console) -> list[tuple[Run, str]]:
     """Run what is missing; returns the runs that failed, and why. What was interrupted goes on where it stopped."""
     failed: list[tuple[Run, str]] = []
+    count = 0
 
-    def finish(number: int, run: Run, attempt: Callable[[], None]) -> None:
-        what = f"{run.settings.discovery.method}, seed {run.settings.seed}"
+    def finish(run: Run, attempt: Callable[[], None]) -> None:
+        nonlocal count
+        count += 1
+        what = f"[{count}/{len(todo)}] {run.row}, seed {run.settings.seed}"
         try:
             attempt()
-        except UnveilError as error:
-            failed.append((run, str(error)))
-            console.print(f"[{number}/{len(todo)}] {what}: {error}", style="red", soft_wrap=True)
+        except BrokenProcessPool:
+            raise UnveilError("a worker was killed, perhaps for want of memory: use fewer --jobs") from None
+        except Exception as error:  # one run must not take the others with it
+            reason = str(error) if isinstance(error, UnveilError) else f"{type(error).__name__}: {error}"
+            failed.append((run, reason))
+            console.print(f"{what}: {reason}", style="red", soft_wrap=True)
         else:
             record = run.done() or {}
-            acc = 100 * record["metrics"]["acc"]
-            seconds = record["seconds"]["discovery"]
-            console.print(f"[{number}/{len(todo)}] {what}: ACC {acc:.1f} %, {seconds:.0f} s", soft_wrap=True)
+            acc, seconds = 100 * record["metrics"]["acc"], record["seconds"]["discovery"]
+            warned = "".join(f"; {warning.partition(':')[0]}" for warning in record.get("warnings", ()))
+            console.print(f"{what}: ACC {acc:.1f} %, {seconds:.0f} s{warned}", soft_wrap=True)
 
     if jobs == 1:
-        for number, run in enumerate(todo, 1):
-            finish(number, run, lambda run=run: _one(run, store, root, threads=None))  # type: ignore[misc]
+        progress = Console(stderr=True, markup=False, quiet=console.quiet)
+        for run in todo:
+            finish(run, lambda run=run: _one(run, store, root, progress))  # type: ignore[misc]
         return failed
-    threads = max(1, _cores() // jobs)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_one, run, store, root, threads) for run in todo]
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_worker, initargs=(threads,)) as pool:
+        waiting, running = list(todo), dict[Future[None], Run]()
         try:
-            for number, (run, future) in enumerate(zip(todo, futures, strict=True), 1):
-                finish(number, run, future.result)
+            while waiting or running:
+                while waiting and len(running) < jobs:  # no more than that, so that Ctrl-C finds nothing queued
+                    run = waiting.pop(0)
+                    running[pool.submit(_one, run, store, root, None)] = run
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    finish(running.pop(future), future.result)
         except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
+            for child in multiprocessing.active_children():
+                os.kill(child.pid or 0, signal.SIGINT)  # each saves its work and ends
             raise
     return failed
 
 
-def _one(run: Run, store: Path, root: Path | None, threads: int | None) -> None:
+def _worker(threads: int) -> None:
+    """A process of its own session: Ctrl-C at the terminal reaches it once, from `execute`, and not twice."""
     import torch
 
+    if hasattr(os, "setsid"):
+        os.setsid()
+    torch.set_num_threads(threads)
+
+
+def _one(run: Run, store: Path, root: Path | None, console: Console | None) -> None:
     from unveil import runs
 
-    if threads is not None:
-        torch.set_num_threads(threads)
-    record = runs.run(run.settings, out=run.folder, store=store, root=root, resume=True, console=Console(quiet=True))
+    console = console or Console(quiet=True)
+    record = runs.run(run.settings, out=run.folder, store=store, root=root, resume=True, console=console)
     files.write_json(run.record, record)
 
 
-def _cores() -> int:
-    import os
-
-    return os.cpu_count() or 1
-
-
-def total(estimates: Iterable[float | None]) -> str:
+def total(estimates: Iterable[float | None], jobs: int = 1) -> str:
     """In words."""
     known = [value for value in estimates if value is not None]
     if not known:
         return "no record to estimate the time from"
-    return f"about {sum(known) / 60:.0f} minutes of discovery, and pre-training where none is stored"
+    return f"about {sum(known) / 60 / jobs:.0f} minutes of discovery, and pre-training where none is stored"

@@ -32,15 +32,15 @@ class Line:
         ours, spread = self.effect
         if abs(self.paper_effect) < 0.05:
             return "no effect in the paper"
-        same = ours * self.paper_effect > 0
-        if spread is None or abs(ours) <= spread:
-            return f"{'same' if same else 'other'} sign, within the spread"
-        return "holds" if same else "other sign"
+        sign = "same sign" if ours * self.paper_effect > 0 else "other sign"
+        if spread is None:
+            return f"{sign}, one seed"
+        return f"{sign}, {'beyond' if abs(ours) > spread else 'within'} its spread"
 
 
 def summarise(plan: Plan) -> list[Line]:
     """A line for each row of which there are records."""
-    column = plan.scale.column
+    column = plan.column
     base = next((row for row in plan.experiment.rows if row.name == plan.experiment.against), None)
     base_records = [] if base is None else plan.records(base)
     lines = []
