@@ -148,12 +148,22 @@ def test_the_score_is_that_of_the_predictions_by_id(tmp_path: Path, pictures: Pa
     assert accuracy == pytest.approx(record["metrics"]["acc"])
 
 
+def test_another_method_reuses_the_kmeans_of_its_seed(tmp_path: Path) -> None:
+    go(tmp_path, "discovery.novel_head=kmeans", "discovery.epochs=1", name="a")
+    stored = content(tmp_path / "store")
+    assert sum(path.endswith("labels.npy") for path in stored) == 2  # on pixels and on features
+    go(tmp_path, "discovery.novel_head=kmeans", "discovery.epochs=1", "discovery.method=baseline", name="b")
+    assert content(tmp_path / "store") == stored
+
+
 def test_another_seed_reuses_the_stored_training(tmp_path: Path) -> None:
     first = go(tmp_path, "supervised.epochs=1", name="a")
     stored = content(tmp_path / "store")
     second = go(tmp_path, "supervised.epochs=1", "seed=1", name="b")
     assert stages(tmp_path) == {"rotation": 1, "supervised": 1}
-    assert content(tmp_path / "store") == stored
+    now = content(tmp_path / "store")
+    assert {path: now[path] for path in stored} == stored
+    assert {Path(path).name for path in now.keys() - stored.keys()} <= {"labels.npy", LOCK}  # its own k-means
     assert all(first["seconds"][stage] == second["seconds"][stage] for stage in ("rotation", "supervised"))
     assert (tmp_path / "a" / "predictions.csv").read_bytes() != (tmp_path / "b" / "predictions.csv").read_bytes()
 

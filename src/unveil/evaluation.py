@@ -7,7 +7,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from torch import Tensor
 
 from unveil import rng
@@ -22,7 +21,6 @@ from unveil.nn.model import Model
 from unveil.settings import Discovery
 
 CHUNK = 500
-INPUT_LIMIT = 30_000_000  # values; more would take k-means longer than it is worth
 QUERIES, STORED, TRIALS = 500, 2000, 8  # sizes of the samples that diagnostics look at
 MEANS = 5000  # labelled items from which the mean features of known classes come
 
@@ -41,13 +39,6 @@ def inputs(model: Model, views: Views, rows: Rows) -> Tensor:
     model.eval()
     parts = [model.trunk(x).float() for (x,) in views.stream(clean_draws(rows, CHUNK))]
     return torch.cat([part.mean(dim=(2, 3)) if part.ndim == 4 else part for part in parts])
-
-
-def kmeans(z: Tensor, clusters: int, seed: int) -> NDArray[np.int64]:
-    """k-means on normalised features."""
-    unit = F.normalize(z.float(), dim=1).cpu().numpy()
-    labels: NDArray[np.int64] = KMeans(clusters, n_init=10, random_state=seed).fit_predict(unit)
-    return labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,19 +114,9 @@ class Evaluator:
         """After the supervised stage: the known head on test items."""
         return {k: v for k, v in self.test(model).items() if k == "known_acc"}
 
-    def kmeans(self, z: Tensor) -> dict[str, float]:
-        """Scores of k-means on the features of the unlabelled items."""
+    def clusters(self, labels: NDArray[np.int64]) -> dict[str, float]:
+        """Scores of any clustering of the unlabelled items."""
         assert self.truth is not None
-        return clustering_scores(self.truth.unlabelled, kmeans(z, self.task.n_novel, self.seed))
-
-    def kmeans_inputs(self) -> dict[str, float] | None:
-        """The same on the inputs themselves: pixels or vectors. None for files and for very large arrays."""
-        items = self.task.items
-        assert self.truth is not None
-        if isinstance(items, tuple) or items[0].size * len(self.task.unlabelled) > INPUT_LIMIT:
-            return None
-        flat = items[self.task.unlabelled].reshape(len(self.task.unlabelled), -1).astype(np.float32)
-        labels = KMeans(self.task.n_novel, n_init=10, random_state=self.seed).fit_predict(flat)
         return clustering_scores(self.truth.unlabelled, labels)
 
     def diagnostics(self, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64]) -> dict[str, float]:

@@ -24,6 +24,8 @@ from unveil.settings import Settings
 from unveil.stages import Pipeline
 from unveil.store import LOCK, identity, locked
 
+INPUT_LIMIT = 30_000_000  # values; k-means on more would take longer than it is worth
+
 
 def run(
     settings: Settings,
@@ -75,8 +77,10 @@ def _run(pipeline: Pipeline, out: Path) -> dict[str, Any]:
     pipeline.supervised()
     pipeline.model.freeze_trunk()
     pipeline.cache_trunk()
-    inputs = pipeline.evaluator().kmeans_inputs()
-    start = pipeline.evaluator().kmeans(features(pipeline.model, pipeline.views, task.unlabelled))
+    evaluator = pipeline.evaluator()
+    small = not isinstance(task.items, tuple) and task.items[0].size * len(task.unlabelled) <= INPUT_LIMIT
+    inputs = evaluator.clusters(pipeline.kmeans("items")) if small else None
+    start = evaluator.clusters(pipeline.kmeans("features"))
     console.print(f"k-means on the pre-trained features: acc {start['acc']:.3f}")
     history = pipeline.discovery(out)
     write_results(out, pipeline)

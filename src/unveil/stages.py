@@ -4,10 +4,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
 from rich.console import Console
+from sklearn.cluster import KMeans
 from torch import nn
 
 from unveil import files, recipe, rng, store
@@ -27,7 +31,7 @@ from unveil.methods.rotation import Rotation
 from unveil.methods.similarity import LearnSimilarity, similarity_of
 from unveil.methods.supervised import Supervised
 from unveil.nn import build_encoder
-from unveil.nn.heads import linear_head, start_from_kmeans
+from unveil.nn.heads import linear_head, start_from_clusters
 from unveil.nn.model import Model
 from unveil.nn.similarity import Similarity
 from unveil.settings import Settings, Stage
@@ -252,8 +256,8 @@ class Pipeline:
         self.model.novel_head.load_state_dict(fresh.state_dict())
         if config.novel_head != "random" and not (folder / "checkpoint.safetensors").exists():
             z = features(self.model, self.views, self.task.unlabelled)
-            by = inputs(self.model, self.views, self.task.unlabelled) if config.novel_head == "inputs" else None
-            start_from_kmeans(self.model.novel_head, z, s.seed, by=by)
+            labels = self.kmeans("tail" if config.novel_head == "inputs" else "features")
+            start_from_clusters(self.model.novel_head, z, torch.from_numpy(labels).to(z.device))
         method = make_method(
             self.model,
             Context(
@@ -296,6 +300,32 @@ class Pipeline:
         method.after_epoch()
         self.seconds["discovery"] = round(time.monotonic() - begun, 2)
         return [{**evaluator.discovery(self.model), "seconds": self.seconds["discovery"]}]
+
+    def kmeans(self, where: Literal["items", "tail", "features"]) -> NDArray[np.int64]:
+        """k-means of the unlabelled items: as they are, as they go into the tail, or by their normalised features.
+
+        It is kept in the store: every method with this seed starts from the same clusters.
+        """
+        task, seed = self.task, self.settings.seed
+        trained = "" if where == "items" else self.trained_by or self._untrained()
+        made_from = [where, trained, self.data_id, task.labels.tobytes().hex(), task.n_novel, seed]
+        path = self.store / store.identity(kmeans=made_from) / "labels.npy"
+        with store.locked(path.parent):
+            if not path.exists():
+                fitted = KMeans(task.n_novel, n_init=10, random_state=seed).fit(self._points(where))
+                files.write_with(path, lambda file: np.save(file, fitted.labels_.astype(np.int64), allow_pickle=False))
+        labels: NDArray[np.int64] = np.load(path, allow_pickle=False)
+        return labels
+
+    def _points(self, where: str) -> NDArray[np.float32]:
+        rows, items = self.task.unlabelled, self.task.items
+        if where == "items":
+            assert not isinstance(items, tuple)
+            return items[rows].reshape(len(rows), -1).astype(np.float32)
+        points = inputs if where == "tail" else features
+        z = points(self.model, self.views, rows)
+        found: NDArray[np.float32] = (z if where == "tail" else F.normalize(z, dim=1)).cpu().numpy()
+        return found
 
     def similarity(self) -> Similarity:
         """A network that tells pairs of one class from pairs of two, learned from the labelled items."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unveil import settings
 from unveil.errors import UnveilError
 from unveil.nn import Encoder, build_encoder, frozen
-from unveil.nn.heads import linear_head, start_from_kmeans
+from unveil.nn.heads import linear_head, start_from_clusters
 from unveil.nn.model import Model
 
 IMAGE = (3, 32, 32)
@@ -166,8 +166,8 @@ def test_a_head_from_kmeans_predicts_the_clusters(length: float) -> None:
     points, _ = make_blobs(600, 12, centers=6, cluster_std=[1, 2, 4, 8, 12, 16], random_state=0)
     unit = F.normalize(torch.from_numpy(points).float(), dim=1)
     head = linear_head(12, 6, generator())
-    start_from_kmeans(head, length * unit, seed=3)
     expected = KMeans(6, n_init=10, random_state=3).fit_predict(unit.numpy())
+    start_from_clusters(head, length * unit, torch.from_numpy(expected))
     logits = head(length * unit).detach()
     assert len(set(expected)) == 6
     assert float((logits.argmax(dim=1).numpy() == expected).mean()) >= 0.95

@@ -2,7 +2,6 @@
 
 import torch
 import torch.nn.functional as F
-from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
 
@@ -17,17 +16,14 @@ def linear_head(dim: int, classes: int, generator: torch.Generator) -> nn.Linear
 
 
 @torch.no_grad()
-def start_from_kmeans(head: nn.Linear, z: Tensor, seed: int, *, by: Tensor | None = None, spread: float = 10.0) -> None:
-    """Set the head so that its argmax is the nearest k-means centre of the normalised features `z`.
+def start_from_clusters(head: nn.Linear, z: Tensor, labels: Tensor, spread: float = 10.0) -> None:
+    """Set the head so that its argmax is the cluster whose mean of the normalised features `z` is nearest.
 
-    With `by` (n, …) k-means runs there, and the centres are the mean features of its clusters.
     |z − c|² is smallest where z·c − |c|²/2 is largest; the scale makes the logits of a sample differ by about
     `spread`, so that the first predictions are neither uniform nor saturated.
     """
     unit = F.normalize(z.float(), dim=1)
-    points = unit if by is None else by.flatten(1).float()
-    labels = KMeans(head.out_features, n_init=10, random_state=seed).fit_predict(points.cpu().numpy())
-    member = F.one_hot(torch.from_numpy(labels).long(), head.out_features).to(unit)  # (n, C)
+    member = F.one_hot(labels.long(), head.out_features).to(unit)  # (n, C)
     centers = member.T @ unit / member.sum(dim=0)[:, None].clamp_min(1)
     logits = unit @ centers.T - centers.square().sum(dim=1) / 2
     scale = spread / (logits.amax(dim=1) - logits.amin(dim=1)).mean().clamp_min(1e-6)
