@@ -163,6 +163,8 @@ def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery) -> list[s
     head = [] if config.novel_head != "random" else ["discovery.novel_head=kmeans"]
     pairs = [] if config.pairs == "rank" else ["discovery.pairs=rank"]
     batch = [f"more unlabelled items in a batch (discovery.batch={2 * config.batch})"]
+    if config.method in ("rs", "rs+"):  # they have a pair rule of their own
+        pairs = [f"discovery.ranking_top={max(1, config.ranking_top - 2)}"]
     if metrics.get("clusters_used", n_novel) < n_novel:
         found.append(
             f"dead clusters: {int(metrics['clusters_used'])} of {n_novel} clusters are in use; "

@@ -1,5 +1,6 @@
 """`unveil paper`."""
 
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
@@ -49,7 +50,7 @@ def run(
         return
     if planned.experiment.shape == "map":
         maps.check()
-    files.write(planned.folder / f"{name}.md", "")  # a place that cannot be written to is told now
+    _writable(planned.folder / "records")
     if todo:
         console.print(f"{len(todo)} to run: {plan.total(estimates, jobs)}", soft_wrap=True)
     where = store or stores.default_store()
@@ -63,6 +64,15 @@ def run(
     console.print("written: " + ", ".join(map(str, written)), soft_wrap=True)
     if failed:
         raise UnveilError(f"{len(failed)} of {len(todo)} runs failed; the first: {failed[0][1]}")
+
+
+def _writable(folder: Path) -> None:
+    """A place that cannot be written to is told before anything is trained."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise files.disk_error(error, folder) from error
 
 
 def _announce(planned: plan.Plan, todo: list[plan.Run], estimates: list[float | None], console: Console) -> None:
