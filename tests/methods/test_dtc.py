@@ -92,7 +92,7 @@ def test_the_loss_is_the_divergence_from_the_targets() -> None:
     ) / (len(rows) * CLASSES)
     losses = method.losses(batch(x, 0, rows))
     assert set(losses) == {"kl"}
-    assert float(losses["kl"]) == pytest.approx(expected, rel=1e-4)
+    assert losses["kl"].item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_targets_change_after_the_warmup_at_each_interval() -> None:
