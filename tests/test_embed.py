@@ -39,8 +39,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(len(x))
         return x.mean(dim=(2, 3))
 
-    made = embed.Pretrained("means", nn.Identity(), features, (0.5,) * 3, (0.25,) * 3)
-    monkeypatch.setattr(embed, "pretrained", lambda name, device: made)
+    made = embed.backbones.Pretrained("means", nn.Identity(), features, (0.5,) * 3, (0.25,) * 3)
+    monkeypatch.setattr(embed.backbones, "pretrained", lambda name, device: made)
     return seen
 
 

@@ -1,3 +1,12 @@
 """unveil: given labelled data of known classes and unlabelled data of unnamed ones, find the new classes."""
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """`NovelClassDiscovery` is imported when it is asked for: torch and scikit-learn take their time."""
+    if name == "NovelClassDiscovery":
+        from unveil.estimator import NovelClassDiscovery
+
+        return NovelClassDiscovery
+    raise AttributeError(f"module 'unveil' has no attribute {name!r}")

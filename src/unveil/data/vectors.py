@@ -1,8 +1,9 @@
-"""What is done to vectors before anything is learned from them: unit length, principal components."""
+"""What is done to vectors before anything is learned from them: one scale, unit length, principal components."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from unveil.data.dataset import Dataset, Split, Vectors
@@ -12,24 +13,66 @@ from unveil.settings import Data
 SAMPLE = 20_000  # rows from which the components are found
 
 
+@dataclass(frozen=True)
+class Reduction:
+    """x → (x − center) / scale → unit length → principal components; every part may be left out."""
+
+    center: Vectors | None = None
+    scale: Vectors | None = None
+    unit: bool = False
+    mean: Vectors | None = None
+    axes: Vectors | None = None
+    """(components, features)"""
+
+    def __call__(self, x: NDArray[np.floating]) -> Vectors:
+        """Vectors along the last dimension, reduced."""
+        found: Vectors = np.asarray(x, dtype=np.float32)
+        if self.center is not None:
+            found = (found - self.center) / self.scale
+        if self.unit:
+            length = np.linalg.norm(found, axis=-1, keepdims=True)
+            found = (found / np.maximum(length, 1e-12)).astype(np.float32)
+        if self.axes is not None:
+            found = (found @ self.axes.T - self.mean @ self.axes.T).astype(np.float32, copy=False)
+        return found
+
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """Everything, to be stored; `from_arrays` is the way back."""
+        parts = {name: getattr(self, name) for name in ("center", "scale", "mean", "axes")}
+        stored = {name: np.asarray(part, dtype=np.float32) for name, part in parts.items() if part is not None}
+        return stored | {"unit": np.array([self.unit], dtype=np.float32)}
+
+    @staticmethod
+    def from_arrays(arrays: dict[str, NDArray[np.float32]]) -> "Reduction":
+        """What `arrays` returned."""
+        return Reduction(**{name: bool(part[0]) if name == "unit" else part for name, part in arrays.items()})
+
+
+def fit_reduction(
+    x: NDArray[np.floating], *, unit: bool = False, components: int | None = None, standardise: bool = False
+) -> Reduction:
+    """Find the reduction of a sample of rows (n, features); it has no more components than there are."""
+    some = np.asarray(x[:: max(1, len(x) // SAMPLE)], dtype=np.float32)
+    found = Reduction(unit=unit)
+    if standardise:
+        spread = some.std(axis=0)
+        found = replace(found, center=some.mean(axis=0), scale=np.where(spread > 1e-9, spread, 1).astype(np.float32))
+    if components is None:
+        return found
+    some = found(some)
+    fitted = PCA(min(components, *some.shape), random_state=0).fit(some)
+    return replace(found, mean=fitted.mean_.astype(np.float32), axes=fitted.components_.astype(np.float32))
+
+
 def reduced(dataset: Dataset, config: Data) -> Dataset:
     """The data set with its vectors at unit length and on fewer axes, as the settings ask."""
     if not config.unit and config.pca is None:
         return dataset
     if dataset.kind != "vectors":
         raise UnveilError(f"data.unit and data.pca are for vectors, and {dataset.name} has images: leave them out")
-    splits = [part for part in (dataset.train, dataset.test) if part is not None]
-    items = [_unit(part.items) if config.unit else np.asarray(part.items) for part in splits]  # type: ignore[arg-type]
-    if config.pca is not None:
-        step = max(1, len(items[0]) // SAMPLE)
-        sample = items[0][::step]
-        fitted = PCA(min(config.pca, *sample.shape), random_state=0).fit(sample)
-        items = [fitted.transform(part).astype(np.float32) for part in items]
-    parts: list[Split] = [replace(part, items=found) for part, found in zip(splits, items, strict=True)]
-    return replace(dataset, train=parts[0], test=parts[1] if len(parts) > 1 else None)
+    found = fit_reduction(dataset.train.items, unit=config.unit, components=config.pca)  # type: ignore[arg-type]
 
+    def split(part: Split) -> Split:
+        return replace(part, items=found(part.items))  # type: ignore[arg-type]
 
-def _unit(items: Vectors) -> Vectors:
-    length = np.linalg.norm(items, axis=1, keepdims=True)
-    unit: Vectors = (items / np.maximum(length, 1e-12)).astype(np.float32)
-    return unit
+    return replace(dataset, train=split(dataset.train), test=None if dataset.test is None else split(dataset.test))

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, ImageOps
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
@@ -74,7 +74,11 @@ class ImageViews:
 
 
 class VectorViews:
-    """Embeddings or table rows. A perturbed view adds noise in proportion to each feature's spread."""
+    """Embeddings or table rows. A perturbed view adds noise in proportion to each feature's spread.
+
+    Items (n, views, features) bring their views along: the first is the clean one, and a random one of the others takes
+    the place of the perturbed one.
+    """
 
     first_view_clean = True
     mean: Tensor
@@ -86,11 +90,11 @@ class VectorViews:
     ) -> None:
         """`like`: other items by whose mean and spread these are scaled."""
         self.items, self.config, self.device = items, config, device
-        self.shape: tuple[int, ...] = (items.shape[1],)
+        self.shape: tuple[int, ...] = (items.shape[-1],)
         if like is not None:
             self.mean, self.scale, self.noise = like.mean, like.scale, like.noise
             return
-        sample = items[:: max(1, len(items) // 10_000)]
+        sample = items[:: max(1, len(items) // 10_000)].reshape(-1, items.shape[-1])
         self.mean = torch.from_numpy(np.asarray(sample.mean(axis=0))).to(device)
         spread = torch.from_numpy(np.asarray(sample.std(axis=0))).to(device).clamp_min(1e-6)
         self.scale = spread if data.scaling == "feature" else spread.square().mean().sqrt()
@@ -102,10 +106,15 @@ class VectorViews:
     def stream(self, draws: Sequence[Draw]) -> Iterator[tuple[Tensor, ...]]:
         for draw in draws:
             x = (torch.from_numpy(self.items[draw.rows]).to(self.device, non_blocking=True) - self.mean) / self.scale
-            yield tuple(x if seed is None else self._noisy(x, seed) for seed in draw.seeds)
+            clean = x if x.ndim == 2 else x[:, 0]
+            yield tuple(clean if seed is None else self._other(x, seed) for seed in draw.seeds)
 
-    def _noisy(self, x: Tensor, seed: int) -> Tensor:
-        return augment.noisy(x, self.noise, torch.Generator(self.device).manual_seed(seed))
+    def _other(self, x: Tensor, seed: int) -> Tensor:
+        generator = torch.Generator(self.device).manual_seed(seed)
+        if x.ndim == 2:
+            return augment.noisy(x, self.noise, generator)
+        which = torch.randint(1, x.shape[1], (len(x),), generator=generator, device=self.device)
+        return x[torch.arange(len(x), device=self.device), which]
 
 
 class FileViews:
@@ -161,14 +170,26 @@ class _Decoder(TorchDataset[list[Tensor] | str]):
 
 
 def read_image(path: Path, at_least: int = 0) -> Image.Image:
-    """A file as RGB. A JPEG is decoded at the smallest scale that keeps both sides `at_least` so long."""
+    """A file as RGB, upright. A JPEG is decoded at the smallest scale that keeps both sides `at_least` so long."""
     try:
-        picture = Image.open(path)
+        picture: Image.Image = Image.open(path)
         if at_least:
             picture.draft("RGB", (at_least * 2, at_least * 2))
-        return picture.convert("RGB")
-    except (OSError, SyntaxError, ValueError) as error:
+        return as_rgb(ImageOps.exif_transpose(picture))
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise UnveilError(f"cannot read the image {path} ({error}): replace or remove the file") from None
+
+
+def as_rgb(picture: Image.Image) -> Image.Image:
+    """Any mode as RGB: what is transparent becomes white, 16-bit grey keeps its upper 8 bits."""
+    if picture.mode.startswith("I"):
+        wide = np.asarray(picture)
+        shift = 8 if wide.max(initial=0) > 255 else 0
+        return Image.fromarray((wide >> shift).astype(np.uint8)).convert("RGB")
+    if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
+        layer = picture.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
+    return picture.convert("RGB")
 
 
 def crop(picture: Image.Image, config: Augment, generator: np.random.Generator) -> NDArray[np.uint8]:

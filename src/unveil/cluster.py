@@ -1,0 +1,130 @@
+"""Clustering without training: k-means that scales, and k-means that keeps labelled items in their class."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans, kmeans_plusplus
+
+Matrix = NDArray[np.float32]
+Labels = NDArray[np.int64]
+SAMPLE = 50_000
+"""Rows from which centres are found; the others are only assigned."""
+PIECE = 20_000
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Centres, the cluster of each unlabelled row, and the mean squared distance of those rows to their centre."""
+
+    centers: Matrix
+    labels: Labels
+    inertia: float
+
+    def confidence(self, x: Matrix) -> Matrix:
+        """From 0.5 (half way between two centres) to 1 (at a centre), by the distances to the nearest two."""
+        return relative_distance(x, self.centers)
+
+
+def kmeans(x: Matrix, clusters: int, seed: int, *, n_init: int = 10) -> Clusters:
+    """Plain k-means; centres come from a sample where there are very many rows."""
+    rows = spread_rows(len(x), SAMPLE)
+    sample = np.ascontiguousarray(x[rows], dtype=np.float32)
+    fitted = KMeans(min(clusters, len(sample)), n_init=n_init, random_state=seed).fit(sample)
+    return _assigned(x, fitted.cluster_centers_.astype(np.float32))
+
+
+def semi_kmeans(
+    x: Matrix, labelled: Matrix, y: Labels, clusters: int, seed: int, *, n_init: int = 5, iterations: int = 60
+) -> Clusters:
+    """k-means of `x` with `clusters` clusters, the first of which are the classes of the labelled rows.
+
+    Labelled rows never leave their class but pull at its centre; the other centres start by k-means++ among the rows of
+    `x`, the farther from all centres so far the likelier.
+    """
+    rows = spread_rows(len(x), SAMPLE)
+    sample, classes = np.ascontiguousarray(x[rows], dtype=np.float32), int(y.max()) + 1 if len(y) else 0
+    sums = np.zeros((classes, x.shape[1]), dtype=np.float64)
+    np.add.at(sums, y, labelled)
+    counts = np.bincount(y, minlength=classes).astype(np.float64)
+    known = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
+    best: tuple[float, Matrix] | None = None
+    for trial in range(n_init):
+        centers = np.concatenate([known, _seeded(sample, known, clusters - classes, seed + trial)])
+        for _ in range(iterations):
+            labels, apart = _nearest(sample, centers)
+            total = np.zeros_like(centers, dtype=np.float64)
+            np.add.at(total, labels, sample)
+            size = np.bincount(labels, minlength=len(centers)).astype(np.float64)
+            total[:classes] += sums
+            size[:classes] += counts
+            new = np.where(size[:, None] > 0, total / np.maximum(size, 1)[:, None], centers).astype(np.float32)
+            moved = float(np.square(new - centers).sum())
+            centers = new
+            if moved < 1e-6 * float(np.square(centers).sum() + 1e-12):
+                break
+        score = float(apart.mean())
+        if best is None or score < best[0]:
+            best = score, centers
+    assert best is not None
+    return _assigned(x, best[1])
+
+
+def relative_distance(x: Matrix, centers: Matrix) -> Matrix:
+    """d2 / (d1 + d2) of the distances to the nearest and the second nearest centre; 1 where there is one centre."""
+    sure = np.ones(len(x), dtype=np.float32)
+    if len(centers) < 2:
+        return sure
+    for start in range(0, len(x), PIECE):
+        apart = np.sqrt(squared_distances(x[start : start + PIECE], centers))
+        first, second = np.partition(apart, 1, axis=1)[:, :2].T
+        sure[start : start + PIECE] = second / np.maximum(first + second, 1e-12)
+    return sure
+
+
+def squared_distances(x: Matrix, centers: Matrix) -> Matrix:
+    """(n, k)"""
+    part = np.asarray(x, dtype=np.float32)
+    apart = np.square(part).sum(axis=1)[:, None] + np.square(centers).sum(axis=1) - 2 * part @ centers.T
+    return np.maximum(apart, 0)
+
+
+def spread_rows(count: int, most: int) -> Labels:
+    """At most so many row numbers, evenly spread."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)) if count else np.empty(0, np.int64)
+
+
+def _seeded(x: Matrix, known: Matrix, count: int, seed: int) -> Matrix:
+    """k-means++ centres in addition to those that are there."""
+    if count <= 0:
+        return np.empty((0, x.shape[1]), dtype=np.float32)
+    if len(known) == 0:
+        found: Matrix = kmeans_plusplus(x, min(count, len(x)), random_state=seed)[0]
+        return found
+    draw = np.random.default_rng(seed)
+    apart = _nearest(x, known)[1].astype(np.float64)
+    chosen: list[int] = []
+    for _ in range(min(count, len(x))):
+        weight = apart / apart.sum() if apart.sum() > 0 else np.full(len(x), 1 / len(x))
+        chosen.append(int(draw.choice(len(x), p=weight)))
+        apart = np.minimum(apart, np.square(x - x[chosen[-1]]).sum(axis=1))
+    return x[chosen]
+
+
+def _nearest(x: Matrix, centers: Matrix) -> tuple[Labels, Matrix]:
+    """The nearest centre of each row and the squared distance to it."""
+    half = np.square(centers).sum(axis=1) / 2
+    labels, apart = np.empty(len(x), dtype=np.int64), np.empty(len(x), dtype=np.float32)
+    for start in range(0, len(x), PIECE):
+        part = np.asarray(x[start : start + PIECE], dtype=np.float32)
+        score = part @ centers.T - half
+        best = score.argmax(axis=1)
+        labels[start : start + PIECE] = best
+        gap = np.square(part).sum(axis=1) - 2 * score[np.arange(len(part)), best]
+        apart[start : start + PIECE] = np.maximum(gap, 0)
+    return labels, apart
+
+
+def _assigned(x: Matrix, centers: Matrix) -> Clusters:
+    labels, apart = _nearest(x, centers)
+    return Clusters(centers, labels, float(apart.mean()) if len(apart) else 0.0)

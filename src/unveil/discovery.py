@@ -1,0 +1,414 @@
+"""From vectors and some labels to clusters: scale, count, rehearse, choose a way, train, label every row."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from unveil import rng
+from unveil.classes import Curve, Estimate, check_count, estimate_classes, unbalanced
+from unveil.cluster import Clusters, Labels, Matrix, kmeans, semi_kmeans, squared_distances
+from unveil.data.vectors import Reduction, fit_reduction
+from unveil.fitting import KMEANS, Problem, Trained, Way, train, ways
+from unveil.learned import PIECE, Learned
+from unveil.metrics import clustering_accuracy
+from unveil.trust import Trust, rehearse, untried
+
+MOST = 60_000
+"""Rows that are trained on; the others are only labelled."""
+COMPONENTS = 256
+UNIT_FROM = 16
+"""Vectors of fewer numbers are not brought to unit length: too much would be lost."""
+REHEARSAL_STEPS = 250
+MIXED = 0.25
+"""Share of one known class among the neighbours of a cluster's items from which it may be that class."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a user may choose."""
+
+    n_novel: int | None = None
+    method: str = "ncl-hng"
+    known_in_unlabelled: bool = False
+    rehearsals: int = 3
+    steps: int = 1000
+    seed: int = 0
+    device: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What was found. Labels count the known classes, then the clusters."""
+
+    learned: Learned
+    labels: Labels
+    kmeans: Labels
+    confidence: NDArray[np.float32]
+    typicality: NDArray[np.float32]
+    estimate: Estimate | None
+    trust: Trust
+    choice: str
+    warnings: tuple[str, ...]
+
+    @property
+    def kmeans_clusters(self) -> int:
+        return int(self.kmeans.max(initial=-1)) + 1 - self.learned.n_known
+
+
+def discover(
+    vectors: NDArray[np.floating], labels: Labels, options: Options, *, folder: Path, console: Console
+) -> Result:
+    """Find the novel classes among the rows with label -1."""
+    seed, known = options.seed, int(labels.max(initial=-1)) + 1
+    if options.n_novel is not None and (labels == -1).any():
+        check_count(options.n_novel, int((labels == -1).sum()))
+    rows = training_rows(labels, seed)
+    sample, y = vectors[rows], labels[rows]
+    reduction, scaled = choose_reduction(sample if sample.ndim == 2 else sample[:, 0], y, seed)
+    console.print(scaled)
+    problem = Problem(x=reduction(sample), labels=y, n_novel=0)
+    del sample
+    x = problem.clean
+    if len(problem.unlabelled) == 0:
+        return _known_only(vectors, labels, problem, reduction, options, folder, console)
+
+    estimate = None
+    if options.n_novel is None:
+        estimate = estimate_classes(x[problem.labelled], y[problem.labelled], x[problem.unlabelled], seed=seed)
+        if options.known_in_unlabelled:
+            estimate = without_known(estimate, known)
+        console.print(estimate.sentence())
+    count = estimate.number if estimate is not None else options.n_novel
+    assert count is not None
+    problem, start, known_rows = starting_clusters(problem, count, options)
+    count = problem.n_novel
+    notes = [] if options.known_in_unlabelled else looks_known(problem, start, seed)
+
+    candidates = tuple(fitted_to(way, start, count) for way in ways(options.method)) if known else (KMEANS,)
+    trust = untried(candidates)
+    if known and options.rehearsals:
+        trust = rehearse(
+            problem,
+            candidates,
+            tries=options.rehearsals,
+            seed=seed,
+            steps=min(options.steps, REHEARSAL_STEPS),
+            folder=folder,
+            console=console,
+            device=options.device,
+        )
+    way = next(way for way in candidates if way.name == trust.way)
+    choice = explain(way, candidates, trust, known)
+    console.print(choice)
+    trained = None
+    if known:
+        trained = train(
+            problem,
+            way,
+            start,
+            seed=seed,
+            steps=options.steps,
+            folder=folder,
+            console=console,
+            device=options.device,
+        )
+        notes += trained.warnings
+    learned = _learned(problem, reduction, way, start, trained, known)
+    belongs = np.isin(rows, known_rows_of(rows, y, known_rows)) if known else np.zeros(len(rows), dtype=bool)
+    learned = learned.with_gate(_Rows(vectors, rows), belongs, seed).with_reference(_Rows(vectors, rows), seed)
+    return _labelled_rows(
+        vectors,
+        labels,
+        learned,
+        start,
+        trust,
+        options,
+        estimate=estimate,
+        choice=choice,
+        notes=tuple(notes),
+        means=_means(learned, problem, trained, start),
+    )
+
+
+class _Rows:
+    """Some rows of a large array, read when they are asked for."""
+
+    def __init__(self, x: NDArray[np.floating], rows: Labels) -> None:
+        self.x, self.rows = x, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, which: Any) -> NDArray[np.floating]:
+        return self.x[self.rows[which]]
+
+
+def training_rows(labels: Labels, seed: int) -> Labels:
+    """At most so many rows, half of them labelled where there are that many."""
+    labelled, unlabelled = np.flatnonzero(labels != -1), np.flatnonzero(labels == -1)
+    if len(labels) <= MOST:
+        return np.arange(len(labels))
+    few = min(len(labelled), max(MOST // 2, MOST - len(unlabelled)))
+    draw = rng.numpy(seed, "training rows")
+    return np.sort(
+        np.concatenate([draw.permutation(labelled)[:few], draw.permutation(unlabelled)[: MOST - few]])
+    )
+
+
+def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
+    """Unit length or standardised columns: whichever lets k-means find the known classes better."""
+    unit = fit_reduction(x, unit=True, components=COMPONENTS)
+    standard = fit_reduction(x, standardise=True, components=COMPONENTS)
+    if x.shape[1] < UNIT_FROM:
+        return standard, "every column is standardised"
+    known, labelled = len(np.unique(y[y >= 0])), np.flatnonzero(y >= 0)
+    rows = np.sort(rng.numpy(seed, "scaling").permutation(labelled)[:3000])
+    if known < 2 or len(rows) < 5 * known:
+        return unit, "every vector is brought to unit length"
+    scores = [
+        clustering_accuracy(y[rows], kmeans(way(x[rows]), known, seed, n_init=5).labels) for way in (unit, standard)
+    ]
+    told = f"k-means finds known classes at {100 * scores[0]:.0f} % so and at {100 * scores[1]:.0f} % with %s"
+    if scores[1] > scores[0] + 0.02:
+        return standard, "every column is standardised (" + told.replace("%s", "that") + ")"
+    return unit, "every vector is brought to unit length (" + told.replace("%s", "standardised columns") + ")"
+
+
+def starting_clusters(problem: Problem, count: int, options: Options) -> tuple[Problem, Clusters, Labels]:
+    """k-means clusters of the novel items, the problem without others, and the rows that seem to be of known classes.
+
+    Where unlabelled items may be of known classes, k-means with the known classes as fixed clusters tells them apart.
+    """
+    x, seed = problem.clean, options.seed
+    unlabelled, labelled = problem.unlabelled, problem.labelled
+    none = np.empty(0, dtype=np.int64)
+    if not options.known_in_unlabelled or problem.n_known == 0:
+        count = min(count, len(unlabelled))
+        return replace(problem, n_novel=count), kmeans(x[unlabelled], count, seed), none
+    known = problem.n_known
+    found = semi_kmeans(x[unlabelled], x[labelled], problem.labels[labelled], known + count, seed)
+    novel = found.labels >= known
+    used, clusters = np.unique(found.labels[novel], return_inverse=True)
+    if len(used) == 0:
+        used, clusters = np.array([known]), np.zeros(0, dtype=np.int64)
+    kept = np.sort(np.concatenate([labelled, unlabelled[novel]]))
+    smaller = Problem(x=problem.x[kept], labels=problem.labels[kept], n_novel=len(used))
+    start = Clusters(found.centers[used], clusters.astype(np.int64), found.inertia)
+    return smaller, start, unlabelled[~novel]
+
+
+def known_rows_of(rows: Labels, y: Labels, seem_known: Labels) -> Labels:
+    """Row numbers of labelled items and of those that seem to be of known classes."""
+    return np.concatenate([rows[y >= 0], rows[seem_known]])
+
+
+def without_known(estimate: Estimate, known: int) -> Estimate:
+    """An estimate for items of known and novel classes, less the known ones."""
+    number, low, high = (max(1, value - known) for value in (estimate.number, estimate.low, estimate.high))
+    return replace(estimate, number=number, low=low, high=high)
+
+
+def fitted_to(way: Way, start: Clusters, count: int) -> Way:
+    """The way with fewer neighbours where clusters are unbalanced: k1 = |M| / C / 2 takes them to be of equal size."""
+    sizes = np.bincount(start.labels, minlength=count)
+    if way.method is None or not unbalanced(sizes.tolist()):
+        return way
+    share = max(0.1, float(sizes.min() * count / max(1, sizes.sum())))
+    given = dict(way.overrides)
+    fewer = {"k1_fraction": given.get("k1_fraction", 0.5) * share, "rank_fraction": 0.5 * max(share, 0.3)}
+    return replace(way, overrides=tuple((given | fewer).items()))
+
+
+def looks_known(problem: Problem, start: Clusters, seed: int) -> list[str]:
+    """A warning for clusters whose items have more neighbours in one known class than two known classes have in common.
+
+    Both kinds are drawn in equal number, so that an unlabelled item of a known class has as many neighbours there.
+    """
+    labelled, unlabelled, x = problem.labelled, problem.unlabelled, problem.clean
+    if min(len(labelled), len(unlabelled)) < 50 or problem.n_known < 2:
+        return []
+    draw = rng.numpy(seed, "mixed")
+    each = min(3000, len(labelled), len(unlabelled))
+    rows, places = draw.permutation(labelled)[:each], draw.permutation(len(unlabelled))[:each]
+    points = x[np.concatenate([rows, unlabelled[places]])]
+    group = np.concatenate([problem.labels[rows], problem.n_known + start.labels[places]])
+    apart = squared_distances(points, points)
+    np.fill_diagonal(apart, np.inf)
+    near = group[np.argpartition(apart, 10, axis=1)[:, :10]]  # (2 each, 10)
+    shares = np.zeros((int(group.max()) + 1, problem.n_known))
+    for label in range(problem.n_known):
+        np.add.at(shares[:, label], group, (near == label).mean(axis=1))
+    sizes = np.bincount(group, minlength=len(shares))
+    shares /= np.maximum(sizes, 1)[:, None]
+    np.fill_diagonal(shares[: problem.n_known], 0)
+    common = float(shares[: problem.n_known].max())
+    novel = shares[problem.n_known :].max(axis=1)
+    mixed = int(((novel > max(MIXED, 1.25 * common)) & (sizes[problem.n_known :] >= 10)).sum())
+    if mixed == 0:
+        return []
+    return [
+        f"{mixed} of {len(novel)} clusters lie among items of a known class: the unlabelled data seems to contain known "
+        "classes; use known_in_unlabelled=True (--may-contain-known) if it may"
+    ]
+
+
+def explain(way: Way, candidates: tuple[Way, ...], trust: Trust, known: int) -> str:
+    """Which way was taken and why, in words."""
+    if known == 0:
+        return "k-means on the vectors: without known classes there is nothing to learn from"
+    if len(candidates) == 1:
+        return f"{way.words}, as asked"
+    if not trust.rehearsals:
+        return f"{way.words}: not rehearsed, too few known classes or items"
+    means = {one.name: np.mean([r[one.name] for r in trust.rehearsals]) for one in candidates}
+    others = ", ".join(f"{one.words} {100 * means[one.name]:.1f} %" for one in candidates if one is not way)
+    return (
+        f"{way.words}: in {len(trust.rehearsals)} rehearsals on hidden known classes it found "
+        f"{100 * means[way.name]:.1f} % ({others})"
+    )
+
+
+def _learned(
+    problem: Problem, reduction: Reduction, way: Way, start: Clusters | None, trained: Trained | None, known: int
+) -> Learned:
+    centers = start.centers if start is not None and (way.method is None or trained is None) else None
+    dims = problem.x.shape[-1]
+    return Learned(
+        reduction=reduction,
+        mean=trained.mean if trained else np.zeros(dims, dtype=np.float32),
+        scale=trained.scale if trained else 1.0,
+        n_known=known,
+        n_novel=problem.n_novel,
+        model=trained.model if trained else None,
+        centers=centers,
+        softness=max(1e-12, 2 * start.inertia / max(1, dims)) if start is not None else 1.0,
+    )
+
+
+def _means(learned: Learned, problem: Problem, trained: Trained | None, start: Clusters | None) -> Matrix:
+    """Mean direction of each class and cluster, of the rows that were trained on."""
+    z = np.concatenate([_unit(learned.tail(part)) for part in _split(problem.clean)])
+    labels = problem.labels.copy()
+    if start is not None:
+        labels[problem.unlabelled] = learned.n_known + (trained.clusters if trained else start.labels)
+    means = np.zeros((learned.n_known + learned.n_novel, z.shape[1]), dtype=np.float64)
+    np.add.at(means, labels, z)
+    return _unit(means.astype(np.float32))
+
+
+def _known_only(
+    vectors: NDArray[np.floating],
+    labels: Labels,
+    problem: Problem,
+    reduction: Reduction,
+    options: Options,
+    folder: Path,
+    console: Console,
+) -> Result:
+    """Nothing is unlabelled: the known classes can be learned, and there is nothing to discover."""
+    start = Clusters(np.zeros((0, problem.x.shape[-1]), dtype=np.float32), np.zeros(0, dtype=np.int64), 0.0)
+    shared = {"seed": options.seed, "steps": options.steps, "folder": folder, "console": console}
+    trained = train(problem, KMEANS, start, device=options.device, **shared)
+    learned = _learned(problem, reduction, KMEANS, None, trained, problem.n_known)
+    learned = learned.with_reference(vectors, options.seed)
+    return _labelled_rows(
+        vectors,
+        labels,
+        learned,
+        None,
+        untried((KMEANS,)),
+        options,
+        estimate=None,
+        choice="no row is unlabelled: there is nothing to discover",
+        notes=("no row is unlabelled (y == -1): there is nothing to discover",),
+        means=_means(learned, problem, trained, None),
+    )
+
+
+def _labelled_rows(
+    vectors: NDArray[np.floating],
+    labels: Labels,
+    learned: Learned,
+    start: Clusters | None,
+    trust: Trust,
+    options: Options,
+    *,
+    estimate: Estimate | None,
+    choice: str,
+    notes: tuple[str, ...],
+    means: Matrix,
+) -> Result:
+    """Go through all rows once: label, confidence, typicality."""
+    known = learned.n_known
+    found, plain = labels.copy(), labels.copy()
+    sure, typical = np.ones(len(labels), dtype=np.float32), np.zeros(len(labels), dtype=np.float32)
+    for at, part in zip(range(0, len(labels), PIECE), learned.pieces(vectors), strict=True):
+        here = slice(at, at + PIECE)
+        hidden = labels[here] == -1
+        if start is not None and hidden.any():
+            rows = part[hidden]
+            plain[here][hidden] = known + squared_distances(rows, start.centers).argmin(axis=1)
+            if options.known_in_unlabelled and known:
+                joint = learned.joint(rows)
+                found[here][hidden], sure[here][hidden] = joint.argmax(axis=1), joint.max(axis=1)
+            else:
+                scores, confidence = learned.novel(rows)
+                found[here][hidden] = known + scores.argmax(axis=1)
+                sure[here][hidden] = trust.calibrated(confidence)
+        z = _unit(learned.tail(part))
+        typical[here] = (z * means[found[here]]).sum(axis=1)
+    return Result(
+        learned=learned,
+        labels=found,
+        kmeans=plain,
+        confidence=sure,
+        typicality=typical,
+        estimate=estimate,
+        trust=trust,
+        choice=choice,
+        warnings=notes,
+    )
+
+
+def _unit(x: Matrix) -> Matrix:
+    unit: Matrix = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return unit
+
+
+def _split(x: Matrix) -> Iterator[Matrix]:
+    return (x[start : start + PIECE] for start in range(0, len(x), PIECE))
+
+
+def estimate_to_json(estimate: Estimate | None) -> dict[str, Any] | None:
+    """For a JSON file."""
+    if estimate is None:
+        return None
+    return {**estimate.__dict__, "curves": [curve.__dict__ for curve in estimate.curves]}
+
+
+def estimate_from_json(stored: dict[str, Any] | None) -> Estimate | None:
+    """The way back."""
+    if stored is None:
+        return None
+    curves = tuple(
+        Curve(**{**curve, "numbers": tuple(curve["numbers"]), "values": tuple(curve["values"])})
+        for curve in stored["curves"]
+    )
+    return Estimate(**{**stored, "curves": curves, "sizes": tuple(stored["sizes"])})
+
+
+def trust_to_json(trust: Trust) -> dict[str, Any]:
+    """For a JSON file."""
+    return {**trust.__dict__, "rehearsals": list(trust.rehearsals), "knots": [list(knot) for knot in trust.knots]}
+
+
+def trust_from_json(stored: dict[str, Any]) -> Trust:
+    """The way back."""
+    knots = tuple((float(a), float(b)) for a, b in stored["knots"])
+    return Trust(**{**stored, "rehearsals": tuple(stored["rehearsals"]), "knots": knots})
+

@@ -1,0 +1,158 @@
+"""One fit on vectors: labelled rows of known classes, unlabelled rows, a way to cluster them.
+
+The estimator fits once on all rows, and its rehearsals fit many times on known classes alone, through the same door.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+
+from unveil import recipe
+from unveil.cluster import Clusters
+from unveil.data.task import UNLABELLED, Task
+from unveil.evaluation import features
+from unveil.nn.model import Model
+from unveil.settings import Settings
+from unveil.stages import Pipeline
+
+Labels = NDArray[np.int64]
+STEPS = 1000
+"""Training steps of a fit, whatever the number of rows."""
+SUPERVISED_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the unlabelled rows are clustered: k-means, or a method with its settings."""
+
+    name: str
+    method: str | None = None
+    """None: k-means is left as it is."""
+    overrides: tuple[tuple[str, Any], ...] = ()
+    words: str = ""
+    """For people."""
+
+
+KMEANS = Way("k-means", words="k-means on the vectors")
+
+
+def ways(method: str) -> tuple[Way, ...]:
+    """k-means, and the method with many or with few neighbours, where it has any."""
+    if method == "kmeans":
+        return (KMEANS,)
+    if not method.startswith("ncl"):
+        return (KMEANS, Way(method, method, words=f"training by {method}"))
+    many = (("k1_fraction", 0.5),)
+    return (
+        KMEANS,
+        Way(method, method, words=f"training by {method}"),
+        Way(f"{method}, many neighbours", method, many, f"training by {method} with five times as many neighbours"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Reduced vectors, (n, d) or (n, views, d), and the known class of each row, or -1."""
+
+    x: NDArray[np.float32]
+    labels: Labels
+    n_novel: int
+
+    @property
+    def clean(self) -> NDArray[np.float32]:
+        return self.x if self.x.ndim == 2 else self.x[:, 0]
+
+    @property
+    def unlabelled(self) -> Labels:
+        return np.flatnonzero(self.labels == UNLABELLED)
+
+    @property
+    def labelled(self) -> Labels:
+        return np.flatnonzero(self.labels != UNLABELLED)
+
+    @property
+    def n_known(self) -> int:
+        return int(self.labels.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What training leaves: the network, how its inputs are scaled, and its clusters of the unlabelled rows."""
+
+    model: Model
+    mean: NDArray[np.float32]
+    scale: float
+    clusters: Labels
+    confidence: NDArray[np.float32]
+    """Largest probability of the novel head; the softmax is surer than it should be."""
+    warnings: tuple[str, ...]
+    settings: Settings
+
+
+def train(
+    problem: Problem, way: Way, start: Clusters, *, seed: int, steps: int, folder: Path, console: Console, device: str
+) -> Trained:
+    """Train the tail and both heads on a problem, with the novel head started from the clusters `start`.
+
+    With the way k-means the known classes alone are trained: the clusters stay where they are.
+    """
+    settings = settings_for(problem, way, seed=seed, steps=steps, device=device)
+    known = problem.n_known
+    task = Task(
+        name="vectors",
+        kind="vectors",
+        items=problem.x,
+        ids=tuple(map(str, range(len(problem.x)))),
+        labels=problem.labels,
+        known=tuple(map(str, range(known))),
+        n_novel=max(1, problem.n_novel),
+        test_items=None,
+        test_ids=(),
+    )
+    pipeline = Pipeline(settings, task, None, folder / "stages", console, start=start.labels)
+    pipeline.supervised()
+    pipeline.model.freeze_trunk()
+    clusters, confidence = start.labels, np.ones(len(start.labels), dtype=np.float32)
+    if way.method is not None:
+        pipeline.discovery(folder)
+        z = features(pipeline.model, pipeline.views, problem.unlabelled)
+        with torch.no_grad():
+            best = pipeline.model.novel_head(z).softmax(dim=1).max(dim=1)
+        confidence, clusters = best.values.cpu().numpy(), best.indices.cpu().numpy()
+    views: Any = pipeline.views
+    return Trained(
+        model=pipeline.model.eval(),
+        mean=views.mean.cpu().numpy(),
+        scale=float(views.scale),
+        clusters=clusters,
+        confidence=confidence,
+        warnings=tuple(pipeline.warned),
+        settings=settings,
+    )
+
+
+def settings_for(problem: Problem, way: Way, *, seed: int, steps: int, device: str) -> Settings:
+    """The recipe for vectors, with batches and passes that fit the data."""
+    base = recipe.load("vectors", [f"seed={seed}", f"machine.device={device}"])
+    n_l, n_u = len(problem.labelled), len(problem.unlabelled)
+    each, rest = min(base.discovery.labelled_per_batch or 128, n_l), min(128, max(n_u, 1))
+    in_a_pass = -(-n_l // max(1, each))
+    epochs = base.discovery.epochs
+    supervised_pass = -(-n_l // base.supervised.batch)
+    chosen = dict(way.overrides) | ({} if way.method is None else {"method": way.method})
+    return replace(
+        base,
+        supervised=replace(base.supervised, passes=max(1, round(SUPERVISED_STEPS / max(1, supervised_pass)))),
+        discovery=replace(
+            base.discovery,
+            batch=each + rest,
+            labelled_per_batch=each,
+            passes=max(1, round(steps / epochs / max(1, in_a_pass))),
+            **chosen,
+        ),
+    )

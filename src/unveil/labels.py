@@ -1,0 +1,94 @@
+"""Labels as people give them: numbers or text, with -1, None, NaN or an empty text where nobody knows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.errors import UnveilError
+
+PREFIXES = ("novel-", "new-", "cluster-", "discovered-")
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The known classes as they were given, and names for novel ones that no known class has."""
+
+    known: NDArray[Any]
+
+    @property
+    def numeric(self) -> bool:
+        return self.known.dtype.kind in "iu"
+
+    def novel(self, count: int) -> NDArray[Any]:
+        """Numbers after the known ones, or texts `novel-0`, `novel-1`, …"""
+        if self.numeric:
+            return np.arange(count, dtype=np.int64) + (int(self.known.max()) + 1 if len(self.known) else 0)
+        taken = [str(name).lower() for name in self.known]
+        free = [prefix for prefix in PREFIXES if not any(name.startswith(prefix) for name in taken)]
+        return np.array([f"{(free or ['unveil-novel-'])[0]}{i}" for i in range(count)], dtype=object)
+
+    def named(self, indices: NDArray[np.int64], novel: int) -> NDArray[Any]:
+        """Labels of class indices, known ones first."""
+        every = [*self.known.tolist(), *self.novel(novel).tolist()]
+        names = np.array(every, dtype=np.int64 if self.numeric else object)
+        return names[indices]
+
+
+def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
+    """The known classes, sorted, and the index of each row's class among them, or -1."""
+    if y is None:
+        return Classes(np.empty(0, dtype=np.int64)), np.full(rows, -1, dtype=np.int64)
+    values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise UnveilError(f"y has shape {values.shape}: give one label for each item")
+    if len(values) != rows:
+        raise UnveilError(f"X has {rows} items and y has {len(values)} labels: give one label for each item")
+    if values.dtype.kind == "b":
+        values = values.astype(np.int64)
+    if values.dtype.kind in "iu":
+        given = values != -1
+        known, index = np.unique(values[given], return_inverse=True)
+        return _indexed(Classes(known.astype(np.int64)), given, index)
+    if values.dtype.kind == "f":
+        return read_labels(_whole(values), rows)
+    given = np.array([not _missing(value) for value in values.tolist()])
+    kept = [value for value, is_given in zip(values.tolist(), given, strict=True) if is_given]
+    if kept and all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in kept):
+        known, index = np.unique(np.array(kept, dtype=np.int64), return_inverse=True)
+        return _indexed(Classes(known), given, index)
+    known, index = np.unique(np.array([str(value) for value in kept], dtype=str), return_inverse=True)
+    return _indexed(Classes(known.astype(object)), given, index)
+
+
+def _indexed(
+    classes: Classes, given: NDArray[np.bool_], index: NDArray[np.int64]
+) -> tuple[Classes, NDArray[np.int64]]:
+    labels = np.full(len(given), -1, dtype=np.int64)
+    labels[given] = index
+    return classes, labels
+
+
+def _whole(values: NDArray[Any]) -> NDArray[np.int64]:
+    known = values[np.isfinite(values)]
+    if np.isinf(values).any() or (known != np.round(known)).any():
+        raise UnveilError(
+            "y has fractional numbers (Unknown label type: continuous): classes are whole numbers or text; "
+            "use -1 where the class is not known"
+        )
+    return np.where(np.isnan(values), -1, values).astype(np.int64)
+
+
+def _missing(value: Any) -> bool:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return True
+    return value in (-1, "-1", "") or type(value).__name__ in ("NAType", "NaTType")
+
+
+def merged(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Labels of several sources, as text where they differ in kind."""
+    return np.concatenate([np.asarray(part, dtype=object) for part in parts])

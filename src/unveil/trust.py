@@ -1,0 +1,220 @@
+"""How far can the clusters be trusted? Nobody can compute their accuracy without labels; known classes can be hidden.
+
+A rehearsal hides some known classes, discovers them again as if they were novel, and scores that. From rehearsals come
+the way that is taken (which of k-means and training does better on data like these), the accuracy to expect, and what a
+confidence is worth.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from scipy.optimize import linear_sum_assignment
+from sklearn.isotonic import IsotonicRegression
+
+from unveil import rng
+from unveil.classes import estimate_classes
+from unveil.cluster import Labels, Matrix, kmeans
+from unveil.fitting import KMEANS, Problem, Way, train
+from unveil.metrics import clustering_accuracy, contingency
+
+ROWS = 6000
+"""Items of a rehearsal."""
+DRAWS = 20
+"""Rehearsals of k-means alone, which costs little."""
+LEAST_CLASSES, LEAST_ROWS = 4, 40
+"""With fewer known classes, or labelled items, there is nothing to rehearse with."""
+MARGIN = 0.01
+"""k-means is left for training that does better than it by this much in rehearsal."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Some known classes hidden and found again: the accuracy of each way, and how sure each item was."""
+
+    hidden: int
+    accuracy: dict[str, float]
+    confidence: dict[str, NDArray[np.float32]]
+    right: dict[str, NDArray[np.bool_]]
+    counted: int
+    """How many classes were estimated, of `hidden`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trust:
+    """What rehearsals say."""
+
+    way: str
+    """The way that did best."""
+    accuracy: float | None
+    """Expected accuracy on the novel classes; None where there was nothing to rehearse with."""
+    low: float | None
+    high: float | None
+    count_error: float | None
+    """Mean error of the number of classes, as a share of it."""
+    rehearsals: tuple[dict[str, Any], ...]
+    knots: tuple[tuple[float, float], ...]
+    """Calibration: (confidence as given, share that was right), rising."""
+
+    def calibrated(self, confidence: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The chance that each item is in the right cluster."""
+        if not self.knots:
+            return confidence
+        given, share = zip(*self.knots, strict=True)
+        return np.interp(confidence, given, share).astype(np.float32)
+
+    def sentence(self) -> str:
+        """In words."""
+        if self.accuracy is None:
+            return "no rehearsal: there are too few known classes or items to hide some; trust the clusters you looked at"
+        assert self.low is not None and self.high is not None
+        tries = len(self.rehearsals)
+        return (
+            f"about {100 * self.accuracy:.0f} % of the items should be in the right cluster "
+            f"({100 * self.low:.0f} to {100 * self.high:.0f} %), judging by known classes that were hidden and found "
+            f"again {tries} time{'s' if tries != 1 else ''}"
+        )
+
+
+def rehearse(
+    problem: Problem,
+    ways: Sequence[Way],
+    *,
+    tries: int,
+    seed: int,
+    steps: int,
+    folder: Path,
+    console: Console,
+    device: str,
+) -> Trust:
+    """Hide known classes `tries` times and find them again by each way."""
+    x, y = problem.x[problem.labelled], problem.labels[problem.labelled]
+    classes = np.unique(y)
+    if tries < 1 or len(classes) < LEAST_CLASSES or len(y) < LEAST_ROWS:
+        return untried(ways)
+    done = []
+    for number in range(tries):
+        draw = rng.numpy(seed, "rehearsal", number)
+        done.append(_once(x, y, classes, problem.n_novel, ways, draw, number, seed, steps, folder, console, device))
+    means = {way.name: float(np.mean([one.accuracy[way.name] for one in done])) for way in ways}
+    best = max(means, key=lambda name: means[name] - (0 if name == KMEANS.name else MARGIN))
+    expected, low, high = _expected(x if x.ndim == 2 else x[:, 0], y, problem.n_novel, done, best, seed)
+    errors = [abs(one.counted - one.hidden) / one.hidden for one in done]
+    return Trust(
+        way=best,
+        accuracy=expected,
+        low=low,
+        high=high,
+        count_error=float(np.mean(errors)),
+        rehearsals=tuple(
+            {"hidden": one.hidden, "counted": one.counted, **{name: round(a, 4) for name, a in one.accuracy.items()}}
+            for one in done
+        ),
+        knots=_calibration(done, best),
+    )
+
+
+def untried(ways: Sequence[Way]) -> Trust:
+    """Nothing was rehearsed: the method that was asked for."""
+    return Trust(
+        way=ways[min(1, len(ways) - 1)].name,
+        accuracy=None,
+        low=None,
+        high=None,
+        count_error=None,
+        rehearsals=(),
+        knots=(),
+    )
+
+
+def _once(
+    x: Matrix,
+    y: Labels,
+    classes: Labels,
+    n_novel: int,
+    ways: Sequence[Way],
+    draw: np.random.Generator,
+    number: int,
+    seed: int,
+    steps: int,
+    folder: Path,
+    console: Console,
+    device: str,
+) -> Rehearsal:
+    known = len(classes)
+    count = int(np.clip(round(known * n_novel / (known + n_novel)), 2, known - 2))
+    hidden = draw.permutation(classes)[:count]
+    rows = np.sort(draw.permutation(len(y))[:ROWS])
+    part, truth = x[rows], y[rows]
+    novel = np.isin(truth, hidden)
+    left = np.unique(truth[~novel])
+    labels = np.where(novel, -1, np.searchsorted(left, truth))
+    found = len(np.unique(truth[novel]))
+    problem = Problem(x=part, labels=labels, n_novel=max(1, found))
+    clean = problem.clean
+    start = kmeans(clean[novel], problem.n_novel, seed)
+    counted = estimate_classes(clean[~novel], labels[~novel], clean[novel], seed=seed).number
+    accuracy, sure, right = {}, {}, {}
+    for place, way in enumerate(ways):
+        if way is KMEANS:
+            clusters, confidence = start.labels, start.confidence(clean[novel])
+        else:
+            here = folder / f"rehearsal-{number}-{place}"
+            got = train(
+                problem, way, start, seed=seed + number, steps=steps, folder=here, console=console, device=device
+            )
+            clusters, confidence = got.clusters, got.confidence
+        accuracy[way.name] = clustering_accuracy(truth[novel], clusters)
+        sure[way.name], right[way.name] = confidence, matched(truth[novel], clusters)
+    return Rehearsal(max(1, found), accuracy, sure, right, counted)
+
+
+def matched(truth: Labels, clusters: Labels) -> NDArray[np.bool_]:
+    """Whether each item is in the cluster that stands for its class."""
+    counts = contingency(truth, clusters)
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    meant = dict(zip(np.unique(clusters)[rows].tolist(), np.unique(truth)[columns].tolist(), strict=True))
+    return np.array([meant.get(c) == t for c, t in zip(clusters.tolist(), truth.tolist(), strict=True)])
+
+
+def _expected(
+    x: Matrix, y: Labels, n_novel: int, done: Sequence[Rehearsal], way: str, seed: int
+) -> tuple[float, float, float]:
+    """Accuracy for as many novel classes as there are: more classes are harder than the few that can be hidden.
+
+    k-means needs no known classes beside the hidden ones, so it can be rehearsed with (almost) as many as there are
+    novel ones, often; the trained way makes so many times the errors of k-means as it did in its own rehearsals.
+    """
+    classes = np.unique(y)
+    at = min(n_novel, len(classes))
+    scores = [_subset(x, y, classes, at, number, seed) for number in range(DRAWS if at < len(classes) else 3)]
+    around = [_subset(x, y, classes, max(2, round(0.6 * at)), DRAWS + number, seed) for number in range(DRAWS)]
+    errors_k = np.mean([1 - one.accuracy[KMEANS.name] for one in done])
+    errors_w = np.mean([1 - one.accuracy[way] for one in done])
+    ratio = float((errors_w + 0.01) / (errors_k + 0.01))
+    errors = ratio * (1 - np.array(scores))
+    if n_novel > at > 1:  # even more classes: errors grow about as their logarithm
+        errors = errors * np.log(n_novel) / np.log(at)
+    expected = float(np.clip(1 - errors.mean(), 1 / max(1, n_novel), 1))
+    spread = max(float(np.std(around)) * np.sqrt(0.6), float(np.std([one.accuracy[way] for one in done])) / 2, 0.03)
+    return expected, max(0.0, expected - 1.64 * spread), min(1.0, expected + 1.64 * spread)
+
+
+def _subset(x: Matrix, y: Labels, classes: Labels, count: int, number: int, seed: int) -> float:
+    draw = rng.numpy(seed, "k-means rehearsal", number)
+    chosen = draw.permutation(classes)[:count]
+    rows = draw.permutation(np.flatnonzero(np.isin(y, chosen)))[: ROWS // 2]
+    return clustering_accuracy(y[rows], kmeans(x[rows], count, seed, n_init=3).labels)
+
+
+def _calibration(done: Sequence[Rehearsal], way: str) -> tuple[tuple[float, float], ...]:
+    """Confidence against the share that was right, as a rising curve through at most 20 points."""
+    given = np.concatenate([one.confidence[way] for one in done])
+    right = np.concatenate([one.right[way] for one in done]).astype(float)
+    fitted = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(given, right)
+    at = np.unique(np.quantile(given, np.linspace(0, 1, 20)))
+    return tuple((float(a), float(b)) for a, b in zip(at, fitted.predict(at), strict=True))
