@@ -49,7 +49,7 @@ def installed(name: str) -> bool:
     return True
 
 
-def _ready(network: nn.Module, device: torch.device) -> nn.Module:
+def _ready(network: Any, device: torch.device) -> Any:
     return network.eval().requires_grad_(False).to(device, memory_format=torch.channels_last)
 
 
@@ -119,7 +119,7 @@ def _made(name: str, make: Callable[[], Any]) -> Any:
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UnveilError(
-            f"the encoder {name} could not be made ({reason}): check its name, and that it can be downloaded or is cached"
+            f"the encoder {name} could not be made ({reason}): check its name, and that it is cached or can be fetched"
         ) from error
 
 

@@ -94,9 +94,7 @@ def estimate_classes(
     return Estimate(curve.best, low, high, tuple(curves), tuple(int(size) for size in sizes))
 
 
-def by_merge_height(
-    labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int
-) -> tuple[Curve, int, int]:
+def by_merge_height(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int) -> tuple[Curve, int, int]:
     """Ward's tree, cut where trees of known classes fall into their classes; and an interval for the number.
 
     All trees draw the same share of items, so that a class has about as many items in each.
@@ -187,8 +185,8 @@ def by_probes(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: 
 
     numbers = _grid(most)
     values = [look(number) for number in numbers]
-    last_best = [max(range(len(numbers)), key=lambda i, part=part: (values[i][part], i)) for part in (0, 1)]
-    middle = -(-sum(numbers[i] for i in last_best) // 2)
+    compact_at, accurate_at = (_last_best([value[part] for value in values]) for part in (1, 0))
+    middle = -(-(numbers[compact_at] + numbers[accurate_at]) // 2)
     at = int(np.argmin([abs(number - middle) for number in numbers]))
     best = max(1, min(middle, values[at][2]))
     return Curve("probe classes", numbers, tuple(accuracy + compact for accuracy, compact, _ in values), best)
@@ -215,6 +213,10 @@ def _silhouette(x: Matrix, labels: Labels) -> float:
     some = slice(None, None, max(1, len(x) // ROWS))
     kinds = len(np.unique(labels[some]))
     return float(silhouette_score(x[some], labels[some])) if 1 < kinds < len(labels[some]) else 0.0
+
+
+def _last_best(values: Sequence[float]) -> int:
+    return max(range(len(values)), key=lambda place: (values[place], place))
 
 
 def _grid(most: int) -> tuple[int, ...]:

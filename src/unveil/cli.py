@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from unveil import __version__
+from unveil import __version__, cli_own
 from unveil.errors import UnveilError
 
 app = App(
@@ -17,6 +17,8 @@ app = App(
 )
 data = App(name="data", help="Data sets: list them, download them, check what is there.")
 app.command(data)
+for own in (cli_own.discover, cli_own.predict, cli_own.export, cli_own.classes, cli_own.trust):
+    app.command(own)
 
 
 @app.command

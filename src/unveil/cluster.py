@@ -86,7 +86,8 @@ def squared_distances(x: Matrix, centers: Matrix) -> Matrix:
     """(n, k)"""
     part = np.asarray(x, dtype=np.float32)
     apart = np.square(part).sum(axis=1)[:, None] + np.square(centers).sum(axis=1) - 2 * part @ centers.T
-    return np.maximum(apart, 0)
+    found: Matrix = np.maximum(apart, 0)
+    return found
 
 
 def spread_rows(count: int, most: int) -> Labels:

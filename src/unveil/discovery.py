@@ -11,9 +11,9 @@ from rich.console import Console
 
 from unveil import rng
 from unveil.classes import Curve, Estimate, check_count, estimate_classes, unbalanced
-from unveil.cluster import Clusters, Labels, Matrix, kmeans, semi_kmeans, squared_distances
+from unveil.cluster import Clusters, Labels, Matrix, kmeans, squared_distances
 from unveil.data.vectors import Reduction, fit_reduction
-from unveil.fitting import KMEANS, Problem, Trained, Way, train, ways
+from unveil.fitting import KMEANS, Problem, Trained, Way, start_clusters, train, ways
 from unveil.learned import PIECE, Learned
 from unveil.metrics import clustering_accuracy
 from unveil.trust import Trust, rehearse, untried
@@ -24,8 +24,8 @@ COMPONENTS = 256
 UNIT_FROM = 16
 """Vectors of fewer numbers are not brought to unit length: too much would be lost."""
 REHEARSAL_STEPS = 250
-MIXED = 0.25
-"""Share of one known class among the neighbours of a cluster's items from which it may be that class."""
+MIXED = 0.4
+"""Share of one known class among its neighbours from which an item may be of that class."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +85,11 @@ def discover(
         console.print(estimate.sentence())
     count = estimate.number if estimate is not None else options.n_novel
     assert count is not None
-    problem, start, known_rows = starting_clusters(problem, count, options)
-    count = problem.n_novel
-    notes = [] if options.known_in_unlabelled else looks_known(problem, start, seed)
+    problem = replace(problem, n_novel=count, inside=options.known_in_unlabelled and known > 0)
+    start = start_clusters(problem, seed)
+    notes = [] if problem.inside else looks_known(problem, seed)
 
-    candidates = tuple(fitted_to(way, start, count) for way in ways(options.method)) if known else (KMEANS,)
+    candidates = tuple(fitted_to(way, start, problem) for way in ways(options.method)) if known else (KMEANS,)
     trust = untried(candidates)
     if known and options.rehearsals:
         trust = rehearse(
@@ -119,33 +119,18 @@ def discover(
         )
         notes += trained.warnings
     learned = _learned(problem, reduction, way, start, trained, known)
-    belongs = np.isin(rows, known_rows_of(rows, y, known_rows)) if known else np.zeros(len(rows), dtype=bool)
-    learned = learned.with_gate(_Rows(vectors, rows), belongs, seed).with_reference(_Rows(vectors, rows), seed)
+    learned = learned.with_gate(vectors, rows, y >= 0, seed).with_reference(vectors, rows, seed)
     return _labelled_rows(
         vectors,
         labels,
         learned,
         start,
         trust,
-        options,
         estimate=estimate,
         choice=choice,
         notes=tuple(notes),
         means=_means(learned, problem, trained, start),
     )
-
-
-class _Rows:
-    """Some rows of a large array, read when they are asked for."""
-
-    def __init__(self, x: NDArray[np.floating], rows: Labels) -> None:
-        self.x, self.rows = x, rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, which: Any) -> NDArray[np.floating]:
-        return self.x[self.rows[which]]
 
 
 def training_rows(labels: Labels, seed: int) -> Labels:
@@ -155,9 +140,7 @@ def training_rows(labels: Labels, seed: int) -> Labels:
         return np.arange(len(labels))
     few = min(len(labelled), max(MOST // 2, MOST - len(unlabelled)))
     draw = rng.numpy(seed, "training rows")
-    return np.sort(
-        np.concatenate([draw.permutation(labelled)[:few], draw.permutation(unlabelled)[: MOST - few]])
-    )
+    return np.sort(np.concatenate([draw.permutation(labelled)[:few], draw.permutation(unlabelled)[: MOST - few]]))
 
 
 def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
@@ -179,81 +162,51 @@ def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
     return unit, "every vector is brought to unit length (" + told.replace("%s", "standardised columns") + ")"
 
 
-def starting_clusters(problem: Problem, count: int, options: Options) -> tuple[Problem, Clusters, Labels]:
-    """k-means clusters of the novel items, the problem without others, and the rows that seem to be of known classes.
-
-    Where unlabelled items may be of known classes, k-means with the known classes as fixed clusters tells them apart.
-    """
-    x, seed = problem.clean, options.seed
-    unlabelled, labelled = problem.unlabelled, problem.labelled
-    none = np.empty(0, dtype=np.int64)
-    if not options.known_in_unlabelled or problem.n_known == 0:
-        count = min(count, len(unlabelled))
-        return replace(problem, n_novel=count), kmeans(x[unlabelled], count, seed), none
-    known = problem.n_known
-    found = semi_kmeans(x[unlabelled], x[labelled], problem.labels[labelled], known + count, seed)
-    novel = found.labels >= known
-    used, clusters = np.unique(found.labels[novel], return_inverse=True)
-    if len(used) == 0:
-        used, clusters = np.array([known]), np.zeros(0, dtype=np.int64)
-    kept = np.sort(np.concatenate([labelled, unlabelled[novel]]))
-    smaller = Problem(x=problem.x[kept], labels=problem.labels[kept], n_novel=len(used))
-    start = Clusters(found.centers[used], clusters.astype(np.int64), found.inertia)
-    return smaller, start, unlabelled[~novel]
-
-
-def known_rows_of(rows: Labels, y: Labels, seem_known: Labels) -> Labels:
-    """Row numbers of labelled items and of those that seem to be of known classes."""
-    return np.concatenate([rows[y >= 0], rows[seem_known]])
-
-
 def without_known(estimate: Estimate, known: int) -> Estimate:
     """An estimate for items of known and novel classes, less the known ones."""
     number, low, high = (max(1, value - known) for value in (estimate.number, estimate.low, estimate.high))
     return replace(estimate, number=number, low=low, high=high)
 
 
-def fitted_to(way: Way, start: Clusters, count: int) -> Way:
+def fitted_to(way: Way, start: Clusters, problem: Problem) -> Way:
     """The way with fewer neighbours where clusters are unbalanced: k1 = |M| / C / 2 takes them to be of equal size."""
+    count = problem.n_clusters
     sizes = np.bincount(start.labels, minlength=count)
     if way.method is None or not unbalanced(sizes.tolist()):
         return way
     share = max(0.1, float(sizes.min() * count / max(1, sizes.sum())))
     given = dict(way.overrides)
-    fewer = {"k1_fraction": given.get("k1_fraction", 0.5) * share, "rank_fraction": 0.5 * max(share, 0.3)}
+    fewer = {"k1_fraction": given.get("k1_fraction", 0.1) * share, "rank_fraction": 0.5 * max(share, 0.3)}
     return replace(way, overrides=tuple((given | fewer).items()))
 
 
-def looks_known(problem: Problem, start: Clusters, seed: int) -> list[str]:
-    """A warning for clusters whose items have more neighbours in one known class than two known classes have in common.
+def looks_known(problem: Problem, seed: int) -> list[str]:
+    """A warning where more unlabelled items have their neighbours in one known class than classes have in common.
 
-    Both kinds are drawn in equal number, so that an unlabelled item of a known class has as many neighbours there.
+    Both kinds are drawn in equal number, so that an unlabelled item of a known class finds as many neighbours there.
+    What is usual between classes is measured on the known ones.
     """
     labelled, unlabelled, x = problem.labelled, problem.unlabelled, problem.clean
     if min(len(labelled), len(unlabelled)) < 50 or problem.n_known < 2:
         return []
     draw = rng.numpy(seed, "mixed")
     each = min(3000, len(labelled), len(unlabelled))
-    rows, places = draw.permutation(labelled)[:each], draw.permutation(len(unlabelled))[:each]
-    points = x[np.concatenate([rows, unlabelled[places]])]
-    group = np.concatenate([problem.labels[rows], problem.n_known + start.labels[places]])
-    apart = squared_distances(points, points)
+    rows = np.concatenate([draw.permutation(labelled)[:each], draw.permutation(unlabelled)[:each]])
+    own = problem.labels[rows]
+    apart = squared_distances(x[rows], x[rows])
     np.fill_diagonal(apart, np.inf)
-    near = group[np.argpartition(apart, 10, axis=1)[:, :10]]  # (2 each, 10)
-    shares = np.zeros((int(group.max()) + 1, problem.n_known))
+    near = own[np.argpartition(apart, 10, axis=1)[:, :10]]  # (2 each, 10)
+    most = np.zeros(len(rows))  # the largest share that one known class, not its own, has among an item's neighbours
     for label in range(problem.n_known):
-        np.add.at(shares[:, label], group, (near == label).mean(axis=1))
-    sizes = np.bincount(group, minlength=len(shares))
-    shares /= np.maximum(sizes, 1)[:, None]
-    np.fill_diagonal(shares[: problem.n_known], 0)
-    common = float(shares[: problem.n_known].max())
-    novel = shares[problem.n_known :].max(axis=1)
-    mixed = int(((novel > max(MIXED, 1.25 * common)) & (sizes[problem.n_known :] >= 10)).sum())
-    if mixed == 0:
+        most = np.maximum(most, np.where(own == label, 0, (near == label).mean(axis=1)))
+    strange = most >= MIXED
+    usual = max(float(strange[own == label].mean()) for label in np.unique(own[own >= 0]))
+    share = float(strange[own == -1].mean())
+    if share <= 0.05 + 1.5 * usual:
         return []
     return [
-        f"{mixed} of {len(novel)} clusters lie among items of a known class: the unlabelled data seems to contain known "
-        "classes; use known_in_unlabelled=True (--may-contain-known) if it may"
+        f"{100 * share:.0f} % of the unlabelled items lie among items of a known class: the unlabelled data seems to "
+        "contain known classes; use known_in_unlabelled=True (--may-contain-known) if it may"
     ]
 
 
@@ -287,6 +240,7 @@ def _learned(
         model=trained.model if trained else None,
         centers=centers,
         softness=max(1e-12, 2 * start.inertia / max(1, dims)) if start is not None else 1.0,
+        inside=problem.inside,
     )
 
 
@@ -295,7 +249,8 @@ def _means(learned: Learned, problem: Problem, trained: Trained | None, start: C
     z = np.concatenate([_unit(learned.tail(part)) for part in _split(problem.clean)])
     labels = problem.labels.copy()
     if start is not None:
-        labels[problem.unlabelled] = learned.n_known + (trained.clusters if trained else start.labels)
+        first = 0 if problem.inside else learned.n_known
+        labels[problem.unlabelled] = first + (trained.clusters if trained else start.labels)
     means = np.zeros((learned.n_known + learned.n_novel, z.shape[1]), dtype=np.float64)
     np.add.at(means, labels, z)
     return _unit(means.astype(np.float32))
@@ -312,17 +267,24 @@ def _known_only(
 ) -> Result:
     """Nothing is unlabelled: the known classes can be learned, and there is nothing to discover."""
     start = Clusters(np.zeros((0, problem.x.shape[-1]), dtype=np.float32), np.zeros(0, dtype=np.int64), 0.0)
-    shared = {"seed": options.seed, "steps": options.steps, "folder": folder, "console": console}
-    trained = train(problem, KMEANS, start, device=options.device, **shared)
+    trained = train(
+        problem,
+        KMEANS,
+        start,
+        seed=options.seed,
+        steps=options.steps,
+        folder=folder,
+        console=console,
+        device=options.device,
+    )
     learned = _learned(problem, reduction, KMEANS, None, trained, problem.n_known)
-    learned = learned.with_reference(vectors, options.seed)
+    learned = learned.with_reference(vectors, np.arange(len(labels)), options.seed)
     return _labelled_rows(
         vectors,
         labels,
         learned,
         None,
         untried((KMEANS,)),
-        options,
         estimate=None,
         choice="no row is unlabelled: there is nothing to discover",
         notes=("no row is unlabelled (y == -1): there is nothing to discover",),
@@ -336,7 +298,6 @@ def _labelled_rows(
     learned: Learned,
     start: Clusters | None,
     trust: Trust,
-    options: Options,
     *,
     estimate: Estimate | None,
     choice: str,
@@ -352,14 +313,11 @@ def _labelled_rows(
         hidden = labels[here] == -1
         if start is not None and hidden.any():
             rows = part[hidden]
-            plain[here][hidden] = known + squared_distances(rows, start.centers).argmin(axis=1)
-            if options.known_in_unlabelled and known:
-                joint = learned.joint(rows)
-                found[here][hidden], sure[here][hidden] = joint.argmax(axis=1), joint.max(axis=1)
-            else:
-                scores, confidence = learned.novel(rows)
-                found[here][hidden] = known + scores.argmax(axis=1)
-                sure[here][hidden] = trust.calibrated(confidence)
+            first = 0 if learned.inside else known
+            plain[here][hidden] = first + squared_distances(rows, start.centers).argmin(axis=1)
+            scores, confidence = learned.novel(rows)
+            found[here][hidden] = first + scores.argmax(axis=1)
+            sure[here][hidden] = trust.calibrated(confidence)
         z = _unit(learned.tail(part))
         typical[here] = (z * means[found[here]]).sum(axis=1)
     return Result(
@@ -411,4 +369,3 @@ def trust_from_json(stored: dict[str, Any]) -> Trust:
     """The way back."""
     knots = tuple((float(a), float(b)) for a, b in stored["knots"])
     return Trust(**{**stored, "rehearsals": tuple(stored["rehearsals"]), "knots": knots})
-

@@ -16,10 +16,12 @@ from torch import Tensor
 
 from unveil import backbones, files, store
 from unveil.backbones import Pretrained
-from unveil.data.dataset import Dataset, Items, Split, Vectors
+from unveil.data.dataset import Dataset, Images, Items, Split, Vectors
 from unveil.data.views import read_image
 from unveil.errors import UnveilError
 
+PIXELS = 32
+"""Side to which images are scaled where no pretrained encoder looks at them."""
 CHUNK = 32  # images at a time: their activations stay in a CPU's cache
 
 
@@ -38,9 +40,7 @@ def embedded(
         raise UnveilError(f"data.embed={name} wants images, and {dataset.name} has vectors: leave data.embed out")
 
     def split(part: Split) -> Split:
-        vectors = embeddings(
-            part.items, name, size, device=device, precision=precision, folder=folder, console=console
-        )
+        vectors = embeddings(part.items, name, size, device=device, precision=precision, folder=folder, console=console)
         return replace(part, items=vectors)
 
     return replace(dataset, train=split(dataset.train), test=None if dataset.test is None else split(dataset.test))
@@ -115,3 +115,17 @@ def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Te
     x = x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
     x = F.interpolate(x, (size, size), mode="bicubic", align_corners=False, antialias=True).clamp_(0, 1)
     return x, np.ones(len(x), dtype=bool)
+
+
+def images_of(given: Items) -> Images:
+    """(n, 32, 32, 3): what an encoder that is trained here sees."""
+    found = []
+    for start in range(0, len(given), 512):
+        x, read = pictures(given[start : start + 512], PIXELS, skip_unreadable=True)
+        if not read.all():
+            assert isinstance(given, tuple)
+            raise UnveilError(
+                f"cannot read the image {given[start + int((~read).argmax())]}: replace or remove the file"
+            )
+        found.append((x * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy())
+    return np.concatenate(found)

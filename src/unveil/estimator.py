@@ -131,6 +131,11 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         self._keep(result, classes)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
     def _check(self) -> None:
         if self.n_novel != "auto" and (isinstance(self.n_novel, str) or int(self.n_novel) != self.n_novel):
             raise UnveilError(f"n_novel is {self.n_novel!r}: give a whole number, or 'auto'")
@@ -176,11 +181,13 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """(n, known + novel), in the order of `classes_`."""
-        return self._learned.probabilities(self._vectors(X))
+        vectors = self._vectors(X)
+        return self._learned.probabilities(vectors)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The features in which clusters were found."""
-        return self._learned.features(self._vectors(X))
+        vectors = self._vectors(X)
+        return self._learned.features(vectors)
 
     def score(self, X: Any, y: Any) -> float:
         """Share of items in the class of their cluster, under the best one-to-one assignment."""
@@ -221,7 +228,9 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         check_is_fitted(self, "labels_")
         members = np.flatnonzero(self.labels_ == cluster)
         if len(members) == 0 and cluster not in self.classes_.tolist():
-            raise UnveilError(f"there is no class {cluster!r}: the labels are {', '.join(map(str, self.classes_[:10]))}")
+            raise UnveilError(
+                f"there is no class {cluster!r}: the labels are {', '.join(map(str, self.classes_[:10]))}"
+            )
         order = np.argsort(-self.typicality_[members], kind="stable")
         found: NDArray[np.int64] = members[order[:n]]
         return found
@@ -233,7 +242,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         folder.mkdir(parents=True, exist_ok=True)
         source = items.save_source(self._source, folder)
         learned = self._learned.save(folder)
-        arrays = {"confidence": self.confidence_, "typicality": self.typicality_}
+        arrays: dict[str, Any] = {"confidence": self.confidence_, "typicality": self.typicality_}
         index = {label: i for i, label in enumerate(self.classes_.tolist())}
         extra = {label: i for i, label in enumerate(self._known.novel(10_000).tolist(), start=len(self._known.known))}
         arrays["labels"] = np.array([index[label] for label in self.labels_.tolist()])
@@ -262,7 +271,9 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         """What `save` wrote."""
         folder = Path(folder)
         if not (folder / "estimator.json").is_file():
-            raise UnveilError(f"{folder} holds no saved discovery (estimator.json): give a directory of `save` or discover")
+            raise UnveilError(
+                f"{folder} holds no saved discovery (estimator.json): give a directory of `save` or discover"
+            )
         stored = files.read_json(folder / "estimator.json")
         found = cls(**stored["parameters"])
         known = stored["known"]
@@ -304,4 +315,3 @@ def _seed(state: Any) -> int:
     if isinstance(state, int | np.integer):
         return int(state)
     return int(check_random_state(state).randint(2**31 - 1))
-

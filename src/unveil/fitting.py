@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from unveil import recipe
-from unveil.cluster import Clusters
+from unveil.cluster import Clusters, kmeans, semi_kmeans
 from unveil.data.task import UNLABELLED, Task
 from unveil.evaluation import features
 from unveil.nn.model import Model
@@ -39,6 +39,7 @@ class Way:
 
 
 KMEANS = Way("k-means", words="k-means on the vectors")
+"""Where unlabelled rows may be of known classes, with these held in place."""
 
 
 def ways(method: str) -> tuple[Way, ...]:
@@ -62,6 +63,13 @@ class Problem:
     x: NDArray[np.float32]
     labels: Labels
     n_novel: int
+    inside: bool = False
+    """Unlabelled rows may be of known classes too. Then the first clusters stand for these."""
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters of the unlabelled rows."""
+        return self.n_novel + (self.n_known if self.inside else 0)
 
     @property
     def clean(self) -> NDArray[np.float32]:
@@ -94,6 +102,15 @@ class Trained:
     settings: Settings
 
 
+def start_clusters(problem: Problem, seed: int) -> Clusters:
+    """k-means of the unlabelled rows, with labelled rows that hold known classes in place where these are inside."""
+    x, rows = problem.clean, problem.unlabelled
+    if not problem.inside:
+        return kmeans(x[rows], problem.n_clusters, seed)
+    held = x[problem.labelled], problem.labels[problem.labelled]
+    return semi_kmeans(x[rows], *held, problem.n_clusters, seed)
+
+
 def train(
     problem: Problem, way: Way, start: Clusters, *, seed: int, steps: int, folder: Path, console: Console, device: str
 ) -> Trained:
@@ -110,7 +127,7 @@ def train(
         ids=tuple(map(str, range(len(problem.x)))),
         labels=problem.labels,
         known=tuple(map(str, range(known))),
-        n_novel=max(1, problem.n_novel),
+        n_novel=max(1, problem.n_clusters),
         test_items=None,
         test_ids=(),
     )

@@ -12,15 +12,13 @@ from sklearn.utils.validation import validate_data
 
 from unveil import backbones, hardware
 from unveil.data.arrays import checked_items
-from unveil.data.dataset import Files, Images, Items
-from unveil.embed import embeddings, pictures
+from unveil.data.dataset import Files, Items
+from unveil.embed import PIXELS, embeddings, images_of, pictures
 from unveil.errors import UnveilError
 from unveil.scratch import Scratch, train_scratch
 from unveil.settings import Machine
 from unveil.store import default_store
 
-PIXELS = 32
-"""Side to which images are scaled where their pixels themselves are the vectors."""
 SMALL, LARGE = 96, 192
 """Side at which a pretrained encoder sees images: of up to 64 pixels, and larger ones."""
 ENOUGH = 5000
@@ -30,7 +28,8 @@ ENOUGH = 5000
 class Source(Protocol):
     """Turns items into vectors, the same way each time."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def __call__(self, given: Items, console: Console) -> NDArray[np.float32]: ...
 
@@ -80,33 +79,32 @@ class Embedded:
 
 
 def choose_source(
-    given: Items, encoder: str, labels: NDArray[np.int64], *, store: Path | None, device: str, seed: int, console: Console
+    given: Items,
+    encoder: str,
+    labels: NDArray[np.int64],
+    *,
+    store: Path | None,
+    device: str,
+    seed: int,
+    console: Console,
 ) -> Source:
     """The encoder that was asked for; `auto`: a pretrained one where it is installed, else one trained here where there
     are enough images, else pixels."""
     small = not isinstance(given, tuple) and max(given.shape[1:3]) <= 64
     if encoder == "auto":
         enough = len(given) >= ENOUGH and (labels >= 0).any()
-        encoder = "efficientnet-lite0" if backbones.installed("efficientnet-lite0") else "compact" if enough else "pixels"
+        encoder = (
+            "efficientnet-lite0" if backbones.installed("efficientnet-lite0") else "compact" if enough else "pixels"
+        )
         console.print(f"encoder: {encoder}")
     if encoder == "pixels":
         return Pixels()
     if encoder == "compact":
-        return train_scratch(images_of(given), labels, store=store or default_store(), device=device, seed=seed, console=console)
+        return train_scratch(
+            images_of(given), labels, store=store or default_store(), device=device, seed=seed, console=console
+        )
     backbones.pretrained(encoder, torch.device("cpu"))  # an error now rather than after the images are read
     return Embedded(encoder, SMALL if small else LARGE, Path(store or default_store()), device)
-
-
-def images_of(given: Items) -> Images:
-    """(n, 32, 32, 3): what an encoder that is trained here sees."""
-    found = []
-    for start in range(0, len(given), 512):
-        x, read = pictures(given[start : start + 512], PIXELS, skip_unreadable=True)
-        if not read.all():
-            assert isinstance(given, tuple)
-            raise UnveilError(f"cannot read the image {given[start + int((~read).argmax())]}: replace or remove the file")
-        found.append((x * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy())
-    return np.concatenate(found)
 
 
 def items_of(X: Any) -> Items | None:
@@ -136,8 +134,6 @@ def matrix(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.floating]:
         elif estimator.n_features_in_ != X.shape[1]:
             raise UnveilError(f"X has {X.shape[1]} features, but the fit had {estimator.n_features_in_}: give the same")
         return X
-    if np.ndim(X) == 3 and not isinstance(X, np.ndarray):
-        X = np.asarray(X)
     if isinstance(X, np.ndarray) and X.ndim == 3:
         n, views, d = X.shape
         if views == 0:
@@ -164,7 +160,9 @@ def _finite(X: NDArray[np.floating]) -> None:
 def check_rows(vectors: NDArray[np.floating], given: Items) -> None:
     """Files that were no images have become NaN."""
     if isinstance(given, tuple) and (bad := np.flatnonzero(np.isnan(vectors[:, 0]))).size:
-        raise UnveilError(f"{len(bad)} files cannot be read as images, the first is {given[bad[0]]}: take them out of X")
+        raise UnveilError(
+            f"{len(bad)} files cannot be read as images, the first is {given[bad[0]]}: take them out of X"
+        )
 
 
 def save_source(source: Source | None, folder: Path) -> dict[str, Any] | None:
@@ -187,4 +185,3 @@ def load_source(stored: dict[str, Any] | None, folder: Path) -> Source | None:
     if stored["name"] == "compact":
         return Scratch.load(folder)
     return Embedded(stored["name"], stored["size"], default_store(), "auto")
-

@@ -65,9 +65,7 @@ def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
     return _indexed(Classes(known.astype(object)), given, index)
 
 
-def _indexed(
-    classes: Classes, given: NDArray[np.bool_], index: NDArray[np.int64]
-) -> tuple[Classes, NDArray[np.int64]]:
+def _indexed(classes: Classes, given: NDArray[np.bool_], index: NDArray[np.int64]) -> tuple[Classes, NDArray[np.int64]]:
     labels = np.full(len(given), -1, dtype=np.int64)
     labels[given] = index
     return classes, labels

@@ -6,7 +6,7 @@ them is a logistic regression of labelled against unlabelled items on the same f
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ PIECE = 8192
 """Rows that are looked at together, so that memory-mapped files need little memory."""
 REFERENCE = 4000
 """Training items with which a new one is compared to see whether it is like any of them."""
+GATE = 20_000
+"""Training items that the gate is fitted to."""
 NEIGHBOR = 5
 """The distance to this neighbour counts."""
 
@@ -44,6 +46,8 @@ class Learned:
     scale: float
     n_known: int
     n_novel: int
+    inside: bool = False
+    """The first clusters stand for the known classes, and the novel head knows them all."""
     model: Model | None = None
     """None where there were no known classes to train it with."""
     centers: Matrix | None = None
@@ -104,7 +108,7 @@ class Learned:
     def joint(self, part: Matrix) -> Matrix:
         """Of reduced vectors: probabilities of known classes and clusters together."""
         novel = self.novel(part)[0] if self.n_novel else np.zeros((len(part), 0), dtype=np.float32)
-        if self.model is None or self.n_known == 0:
+        if self.model is None or self.n_known == 0 or self.inside:
             return novel
         z = self.tail(part)
         known = self._head(self.model.known_head, z)
@@ -125,24 +129,25 @@ class Learned:
         p: Matrix = head(torch.from_numpy(z).to(head.weight.device)).softmax(dim=1).cpu().numpy()
         return p
 
-    def with_gate(self, x: NDArray[np.floating], known: NDArray[np.bool_], seed: int) -> "Learned":
-        """The same with a gate, fitted to rows that are of known classes or not."""
-        if self.model is None or self.n_novel == 0 or known.all() or not known.any():
+    def with_gate(
+        self, x: NDArray[np.floating], rows: NDArray[np.int64], known: NDArray[np.bool_], seed: int
+    ) -> "Learned":
+        """The same with a gate, fitted to `rows` of x, which are of known classes or not."""
+        if self.model is None or self.n_novel == 0 or self.inside or known.all() or not known.any():
             return self
-        rows = np.sort(rng.numpy(seed, "gate").permutation(len(x))[:REFERENCE * 5])
-        if len(np.unique(known[rows])) < 2:
-            rows = np.arange(len(x))
-        inputs = np.concatenate([self._gate_inputs(part, self.tail(part)) for part in self.pieces(x, rows)])
+        some = np.sort(rng.numpy(seed, "gate").permutation(len(rows))[:GATE])
+        if len(np.unique(known[some])) < 2:
+            some = np.arange(len(rows))
+        inputs = np.concatenate([self._gate_inputs(part, self.tail(part)) for part in self.pieces(x, rows[some])])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # good enough for a gate
-            fitted = LogisticRegression(class_weight="balanced", C=0.1, max_iter=200).fit(inputs, known[rows])
-        gate = np.concatenate([fitted.coef_[0], fitted.intercept_]).astype(np.float32)
-        return Learned(**{**self.__dict__, "gate": gate})
+            fitted = LogisticRegression(class_weight="balanced", C=0.1, max_iter=200).fit(inputs, known[some])
+        return replace(self, gate=np.concatenate([fitted.coef_[0], fitted.intercept_]).astype(np.float32))
 
-    def with_reference(self, x: NDArray[np.floating], seed: int) -> "Learned":
+    def with_reference(self, x: NDArray[np.floating], rows: NDArray[np.int64], seed: int) -> "Learned":
         """The same with items to compare new ones with. How strange those are is measured on other items."""
-        order = rng.numpy(seed, "reference").permutation(len(x))
-        kept = max(1, min(REFERENCE, len(x) * 4 // 5))
+        order = rows[rng.numpy(seed, "reference").permutation(len(rows))]
+        kept = max(1, min(REFERENCE, len(rows) * 4 // 5))
         reference = np.concatenate(list(self.pieces(x, np.sort(order[:kept]))))
         others = order[kept : kept + REFERENCE]
         if len(others) < 20:  # few items: each against all the others
@@ -151,7 +156,7 @@ class Learned:
         else:
             near = NearestNeighbors(n_neighbors=min(NEIGHBOR, len(reference))).fit(reference)
             far = np.concatenate([near.kneighbors(part)[0][:, -1] for part in self.pieces(x, np.sort(others))])
-        return Learned(**{**self.__dict__, "reference": reference, "distances": np.sort(far).astype(np.float32)})
+        return replace(self, reference=reference, distances=np.sort(far).astype(np.float32))
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Write the arrays to `folder`; returns the rest, for a JSON file."""
@@ -164,7 +169,8 @@ class Learned:
             arrays |= {f"model.{name}": value.detach().cpu().contiguous().numpy() for name, value in state.items()}
         with files.replacing(folder / "learned.safetensors") as temporary:
             save_file(arrays, temporary)
-        return {"scale": self.scale, "softness": self.softness, "n_known": self.n_known, "n_novel": self.n_novel}
+        kept = ("scale", "softness", "n_known", "n_novel", "inside")
+        return {name: getattr(self, name) for name in kept}
 
     @staticmethod
     def load(folder: Path, rest: dict[str, Any]) -> "Learned":
@@ -178,12 +184,14 @@ class Learned:
         def under(prefix: str) -> dict[str, NDArray[Any]]:
             return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
-        parts = {name: arrays[name] for name in ("centers", "gate", "reference", "distances") if name in arrays}
+        names = ("centers", "gate", "reference", "distances")
+        parts: dict[str, Any] = {name: arrays[name] for name in names if name in arrays}
         mean, weights = arrays["mean"], under("model.")
+        clusters = rest["n_novel"] + (rest["n_known"] if rest["inside"] else 0)
         return Learned(
             reduction=Reduction.from_arrays(under("reduction.")),
             mean=mean,
-            model=_model(weights, len(mean), rest["n_known"], max(1, rest["n_novel"])) if weights else None,
+            model=_model(weights, len(mean), rest["n_known"], max(1, clusters)) if weights else None,
             **parts,
             **rest,
         )

@@ -12,6 +12,7 @@ from unveil import recipe, rng
 from unveil.data.dataset import Images, Items
 from unveil.data.task import Task
 from unveil.data.views import make_views
+from unveil.embed import images_of
 from unveil.engine import checkpoint
 from unveil.evaluation import features
 from unveil.hardware import pick_device
@@ -32,8 +33,6 @@ class Scratch:
     name: str = "compact"
 
     def __call__(self, given: Items, console: Console) -> NDArray[np.float32]:
-        from unveil.items import images_of
-
         settings = recipe.load(RECIPE)
         images = images_of(given)
         device = self.model.known_head.weight.device
@@ -79,4 +78,3 @@ def train_scratch(
     if (labels >= 0).any():
         pipeline.supervised()
     return Scratch(pipeline.model.to(pick_device(device)).eval())
-

@@ -19,7 +19,7 @@ from sklearn.isotonic import IsotonicRegression
 from unveil import rng
 from unveil.classes import estimate_classes
 from unveil.cluster import Labels, Matrix, kmeans
-from unveil.fitting import KMEANS, Problem, Way, train
+from unveil.fitting import KMEANS, Problem, Way, start_clusters, train
 from unveil.metrics import clustering_accuracy, contingency
 
 ROWS = 6000
@@ -65,13 +65,17 @@ class Trust:
         if not self.knots:
             return confidence
         given, share = zip(*self.knots, strict=True)
-        return np.interp(confidence, given, share).astype(np.float32)
+        found: NDArray[np.float32] = np.interp(confidence, given, share).astype(np.float32)
+        return found
 
     def sentence(self) -> str:
         """In words."""
         if self.accuracy is None:
-            return "no rehearsal: there are too few known classes or items to hide some; trust the clusters you looked at"
-        assert self.low is not None and self.high is not None
+            return (
+                "no rehearsal: there are too few known classes or items to hide some; trust the clusters you looked at"
+            )
+        assert self.low is not None
+        assert self.high is not None
         tries = len(self.rehearsals)
         return (
             f"about {100 * self.accuracy:.0f} % of the items should be in the right cluster "
@@ -99,10 +103,15 @@ def rehearse(
     done = []
     for number in range(tries):
         draw = rng.numpy(seed, "rehearsal", number)
-        done.append(_once(x, y, classes, problem.n_novel, ways, draw, number, seed, steps, folder, console, device))
+        hidden = hide(x, y, problem, draw)
+        options = {"seed": seed + number, "steps": steps, "console": console, "device": device}
+        done.append(_once(*hidden, ways, folder / f"rehearsal-{number}", options))
     means = {way.name: float(np.mean([one.accuracy[way.name] for one in done])) for way in ways}
     best = max(means, key=lambda name: means[name] - (0 if name == KMEANS.name else MARGIN))
-    expected, low, high = _expected(x if x.ndim == 2 else x[:, 0], y, problem.n_novel, done, best, seed)
+    if problem.inside:
+        expected, low, high = _plain(done, best)
+    else:
+        expected, low, high = _expected(x if x.ndim == 2 else x[:, 0], y, problem.n_novel, done, best, seed)
     errors = [abs(one.counted - one.hidden) / one.hidden for one in done]
     return Trust(
         way=best,
@@ -131,46 +140,47 @@ def untried(ways: Sequence[Way]) -> Trust:
     )
 
 
-def _once(
-    x: Matrix,
-    y: Labels,
-    classes: Labels,
-    n_novel: int,
-    ways: Sequence[Way],
-    draw: np.random.Generator,
-    number: int,
-    seed: int,
-    steps: int,
-    folder: Path,
-    console: Console,
-    device: str,
-) -> Rehearsal:
-    known = len(classes)
-    count = int(np.clip(round(known * n_novel / (known + n_novel)), 2, known - 2))
+def hide(x: Matrix, y: Labels, problem: Problem, draw: np.random.Generator) -> tuple[Problem, Labels]:
+    """A problem of known classes alone, some of which play the novel ones, and the truth of its unlabelled rows.
+
+    As large a share is hidden as novel classes have of all. Where unlabelled rows may be of known classes, every second
+    row of the others loses its label.
+    """
+    classes = np.unique(y)
+    known, novel = len(classes), problem.n_novel
+    count = int(np.clip(round(known * novel / (known + novel)), 2, known - 2))
     hidden = draw.permutation(classes)[:count]
     rows = np.sort(draw.permutation(len(y))[:ROWS])
     part, truth = x[rows], y[rows]
-    novel = np.isin(truth, hidden)
-    left = np.unique(truth[~novel])
-    labels = np.where(novel, -1, np.searchsorted(left, truth))
-    found = len(np.unique(truth[novel]))
-    problem = Problem(x=part, labels=labels, n_novel=max(1, found))
-    clean = problem.clean
-    start = kmeans(clean[novel], problem.n_novel, seed)
-    counted = estimate_classes(clean[~novel], labels[~novel], clean[novel], seed=seed).number
+    absent = np.isin(truth, hidden)
+    left = np.unique(truth[~absent])
+    labels = np.where(absent, -1, np.searchsorted(left, truth))
+    if problem.inside:
+        first = np.zeros(len(labels), dtype=bool)
+        first[[np.flatnonzero(truth == label)[0] for label in left]] = True  # no class loses all its labels
+        labels = np.where((draw.random(len(labels)) < 0.5) & ~first, -1, labels)
+    found = max(1, len(np.unique(truth[absent])))
+    # classes are numbered as clusters are: those that are left, then the hidden ones
+    place = {int(label): index for index, label in enumerate([*left, *np.unique(truth[absent])])}
+    told = np.array([place[int(label)] for label in truth[labels == -1]])
+    return Problem(x=part, labels=labels, n_novel=found, inside=problem.inside), told
+
+
+def _once(problem: Problem, truth: Labels, ways: Sequence[Way], folder: Path, options: dict[str, Any]) -> Rehearsal:
+    clean, rows, held = problem.clean, problem.unlabelled, problem.labelled
+    start = start_clusters(problem, options["seed"])
+    counted = estimate_classes(clean[held], problem.labels[held], clean[rows], seed=options["seed"]).number
+    if problem.inside:
+        counted = max(1, counted - problem.n_known)
     accuracy, sure, right = {}, {}, {}
     for place, way in enumerate(ways):
-        if way is KMEANS:
-            clusters, confidence = start.labels, start.confidence(clean[novel])
-        else:
-            here = folder / f"rehearsal-{number}-{place}"
-            got = train(
-                problem, way, start, seed=seed + number, steps=steps, folder=here, console=console, device=device
-            )
+        clusters, confidence = start.labels, start.confidence(clean[rows])
+        if way.method is not None:
+            got = train(problem, way, start, folder=folder / str(place), **options)
             clusters, confidence = got.clusters, got.confidence
-        accuracy[way.name] = clustering_accuracy(truth[novel], clusters)
-        sure[way.name], right[way.name] = confidence, matched(truth[novel], clusters)
-    return Rehearsal(max(1, found), accuracy, sure, right, counted)
+        accuracy[way.name] = clustering_accuracy(truth, clusters)
+        sure[way.name], right[way.name] = confidence, matched(truth, clusters)
+    return Rehearsal(problem.n_novel, accuracy, sure, right, counted)
 
 
 def matched(truth: Labels, clusters: Labels) -> NDArray[np.bool_]:
@@ -201,6 +211,13 @@ def _expected(
         errors = errors * np.log(n_novel) / np.log(at)
     expected = float(np.clip(1 - errors.mean(), 1 / max(1, n_novel), 1))
     spread = max(float(np.std(around)) * np.sqrt(0.6), float(np.std([one.accuracy[way] for one in done])) / 2, 0.03)
+    return expected, max(0.0, expected - 1.64 * spread), min(1.0, expected + 1.64 * spread)
+
+
+def _plain(done: Sequence[Rehearsal], way: str) -> tuple[float, float, float]:
+    """Accuracy as it was in rehearsal."""
+    scores = [one.accuracy[way] for one in done]
+    expected, spread = float(np.mean(scores)), max(0.04, float(np.std(scores)))
     return expected, max(0.0, expected - 1.64 * spread), min(1.0, expected + 1.64 * spread)
 
 

@@ -34,6 +34,34 @@ def read_array(path: Path, name: str | None = None) -> Dataset:
     return reader(path, name or path.stem)
 
 
+def read_unlabelled(path: Path) -> tuple[Images | Vectors, tuple[str, ...]]:
+    """Items of a `.npz`, `.npy` or `.csv` file, and their ids where it has some. Labels are not looked at."""
+    kind = path.suffix.lower()
+    if kind == ".npz":
+        with _numpy_errors(path):
+            if not zipfile.is_zipfile(path):
+                raise ValueError("it is not a zip archive")
+            with np.load(path, allow_pickle=False) as file:
+                key = next((key for key in _ITEM_KEYS if key in file.files), None)
+                if key is None:
+                    raise UnveilError(f"{path} has no {' or '.join(_ITEM_KEYS)}; it holds {', '.join(file.files)}")
+                return checked_items(file[key], f"{key} in {path}"), ()
+    if kind == ".npy":
+        with _numpy_errors(path):
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return checked_items(array, str(path)), ()
+    if kind != ".csv":
+        raise UnveilError(f"{path} is a {path.suffix or 'nameless'} file; expected one of {', '.join(SUFFIXES)}")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            vectors, _, ids = _csv_rows(csv.reader(file), path, labelled=False)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UnveilError(f"{path} is not a UTF-8 table with commas ({error}); save it as CSV in UTF-8") from error
+    if not vectors:
+        raise UnveilError(f"{path} has no rows below the header; expected one for each item")
+    return checked_items(np.stack(vectors), str(path)), tuple(ids)
+
+
 def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
     """`array` as images or vectors, or an error that says why it is neither."""
     given = f"{where} is a {array.dtype} array of shape {array.shape}"
@@ -205,11 +233,11 @@ def _read_csv(path: Path, name: str) -> Dataset:
     return Dataset(name=name, classes=classes, train=split)
 
 
-def _csv_rows(rows: Any, path: Path) -> tuple[list[NDArray[np.float64]], list[str], list[str]]:
+def _csv_rows(rows: Any, path: Path, labelled: bool = True) -> tuple[list[NDArray[np.float64]], list[str], list[str]]:
     header = [column.strip() for column in next(rows, [])]
     place: Mapping[str, int] = {column.lower(): i for i, column in enumerate(header)}
     label = place.get("label", place.get("class"))
-    if label is None:
+    if label is None and labelled:
         raise UnveilError(f"{path} has no column `label` or `class`; its header is {', '.join(header[:10]) or 'empty'}")
     key = place.get("id")
     numeric = [i for i in range(len(header)) if i not in (label, key)]
@@ -231,7 +259,8 @@ def _csv_rows(rows: Any, path: Path) -> tuple[list[NDArray[np.float64]], list[st
                 f"{path}, line {rows.line_num}: {row[bad]!r} in column {header[bad]!r} is not a number; "
                 "every column but `label`, `class` and `id` must be numeric"
             ) from error
-        texts.append(row[label].strip())
+        if label is not None:
+            texts.append(row[label].strip())
         if key is not None:
             ids.append(row[key].strip())
     return vectors, texts, ids

@@ -1,6 +1,7 @@
 """What is done to vectors before anything is learned from them: one scale, unit length, principal components."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,12 @@ class Reduction:
     def __call__(self, x: NDArray[np.floating]) -> Vectors:
         """Vectors along the last dimension, reduced."""
         found: Vectors = np.asarray(x, dtype=np.float32)
-        if self.center is not None:
+        if self.center is not None and self.scale is not None:
             found = (found - self.center) / self.scale
         if self.unit:
             length = np.linalg.norm(found, axis=-1, keepdims=True)
             found = (found / np.maximum(length, 1e-12)).astype(np.float32)
-        if self.axes is not None:
+        if self.axes is not None and self.mean is not None:
             found = (found @ self.axes.T - self.mean @ self.axes.T).astype(np.float32, copy=False)
         return found
 
@@ -45,7 +46,8 @@ class Reduction:
     @staticmethod
     def from_arrays(arrays: dict[str, NDArray[np.float32]]) -> "Reduction":
         """What `arrays` returned."""
-        return Reduction(**{name: bool(part[0]) if name == "unit" else part for name, part in arrays.items()})
+        parts: dict[str, Any] = {name: bool(part[0]) if name == "unit" else part for name, part in arrays.items()}
+        return Reduction(**parts)
 
 
 def fit_reduction(

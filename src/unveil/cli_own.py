@@ -1,0 +1,261 @@
+"""Commands for people's own data: discover, predict, export, classes, trust."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from unveil.errors import UnveilError
+
+Flag = Parameter(negative="")
+
+
+def discover(
+    known: Path,
+    new: Path,
+    /,
+    *,
+    classes: str = "auto",
+    encoder: str = "auto",
+    method: str = "ncl-hng",
+    may_contain_known: Annotated[bool, Flag] = False,
+    rehearsals: int = 3,
+    seed: int = 0,
+    device: str = "auto",
+    out: Path | None = None,
+    store: Path | None = None,
+) -> None:
+    """Find the classes in NEW that KNOWN does not have.
+
+    Parameters
+    ----------
+    known
+        A folder with a sub-folder of images for each class; or .npz (X, y), .npy + .txt, .csv with a column `label`.
+    new
+        A folder of images, however nested; or .npz (X), .npy, .csv.
+    classes
+        How many novel classes there are; auto estimates it.
+    encoder
+        For images: auto, efficientnet-lite0, compact (trained here), pixels, timm:NAME, transformers:NAME,
+        torchvision:NAME.
+    method
+        ncl-hng, ncl, baseline, dtc, rs, kmeans, …
+    may_contain_known
+        NEW may contain items of known classes too.
+    rehearsals
+        How often known classes are hidden and found again, to choose the way and say how far to trust it.
+    seed
+        Equal seeds give equal results.
+    device
+        auto, cpu, cuda, cuda:1, mps.
+    out
+        The run directory. Default: runs/KNOWN-NEW.
+    store
+        Where embeddings are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+    """
+    number = _count(classes)
+    from unveil.discover import Request
+    from unveil.discover import discover as run
+
+    request = Request(
+        known=known,
+        new=new,
+        classes=number,
+        encoder=encoder,
+        method=method,
+        may_contain_known=may_contain_known,
+        rehearsals=rehearsals,
+        seed=seed,
+        device=device,
+    )
+    folder = out or Path("runs") / f"{known.resolve().stem}-{new.resolve().stem}"
+    record = run(request, out=folder, store=store)
+    for line in record["words"]:
+        print(line)
+    for warning in record["warnings"]:
+        print(f"warning: {warning}")
+    _skipped(record["skipped"])
+    print(f"run directory: {folder} (predictions.csv, items.csv); next: unveil export {folder} --format csv")
+
+
+def predict(
+    run: Path, inputs: Path, /, *, coverage: float | None = None, out: Path | None = None, store: Path | None = None
+) -> None:
+    """Label new items by a run of discover: a known class, a novel cluster, or neither.
+
+    Parameters
+    ----------
+    run
+        The run directory of `unveil discover`.
+    inputs
+        A folder of images, one image, or an array, of the kind that the run was made from.
+    coverage
+        Say neither of items that are stranger than this share of the items seen, for example 0.95. Default: never.
+    out
+        A CSV file. Default: print it.
+    store
+        Where embeddings are kept for reuse.
+    """
+    if coverage is not None and not 0 < coverage <= 1:
+        raise UnveilError(f"--coverage is {coverage}: give a share, above 0 and at most 1")
+    from unveil import files
+    from unveil.discover import predict as label
+    from unveil.runs import table
+
+    lines, skipped = label(run, inputs, coverage=coverage, store=store)
+    text = table(["id", "label", "kind", "probability"], lines)
+    if out is None:
+        print(text, end="")
+    else:
+        files.write(out, text)
+        print(f"written: {out}, {len(lines)} items")
+    _skipped(skipped)
+
+
+def export(
+    run: Path,
+    /,
+    *,
+    format_: Annotated[
+        Literal["csv", "npz", "folders", "coco", "label-studio", "fiftyone", "parquet"], Parameter(name="--format")
+    ] = "csv",
+    out: Path | None = None,
+    all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
+) -> None:
+    """Write the labels of a run of discover for other tools.
+
+    Parameters
+    ----------
+    run
+        The run directory of `unveil discover`.
+    format_
+        csv, npz (with features), folders (a folder of links for each class), coco, label-studio, fiftyone, parquet.
+    out
+        Where. Default: in the run directory.
+    all_
+        The known items too, not only the new ones.
+    """
+    from unveil.export import export as write
+
+    print(f"written: {write(run, format_, out, all_items=all_)}")
+
+
+def classes(
+    known: Path,
+    new: Path,
+    /,
+    *,
+    encoder: str = "auto",
+    seed: int = 0,
+    device: str = "auto",
+    plot: Path | None = None,
+    may_contain_known: Annotated[bool, Flag] = False,
+    store: Path | None = None,
+) -> None:
+    """How many novel classes are there in NEW? Three criteria, an interval, and a picture of them.
+
+    Parameters
+    ----------
+    known
+        As for discover.
+    new
+        As for discover.
+    encoder
+        As for discover.
+    seed
+        Equal seeds give equal results.
+    device
+        auto, cpu, cuda, cuda:1, mps.
+    plot
+        Draw the criteria into this file (.png, .svg, .pdf); needs matplotlib.
+    may_contain_known
+        NEW may contain items of known classes too.
+    store
+        Where embeddings are kept for reuse.
+    """
+    from unveil.explore import count_classes, draw_criteria
+
+    estimate = count_classes(
+        known, new, encoder=encoder, seed=seed, device=device, may_contain_known=may_contain_known, store=store
+    )
+    print(estimate.sentence())
+    for curve in estimate.curves:
+        print(f"  by {curve.name}: {curve.best}")
+    if plot is not None:
+        draw_criteria(estimate, plot)
+        print(f"written: {plot}")
+
+
+def trust(
+    known: Path,
+    /,
+    *,
+    novel: int | None = None,
+    encoder: str = "auto",
+    method: str = "ncl-hng",
+    rehearsals: int = 5,
+    seed: int = 0,
+    device: str = "auto",
+    store: Path | None = None,
+) -> None:
+    """How well would novel classes be found in data like KNOWN? Hides known classes and finds them again.
+
+    Parameters
+    ----------
+    known
+        As for discover.
+    novel
+        How many novel classes to expect. Default: as many as there are known ones.
+    encoder
+        As for discover.
+    method
+        As for discover.
+    rehearsals
+        How often.
+    seed
+        Equal seeds give equal results.
+    device
+        auto, cpu, cuda, cuda:1, mps.
+    store
+        Where embeddings are kept for reuse.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from unveil.explore import rehearse_known
+
+    found = rehearse_known(
+        known,
+        novel=novel,
+        encoder=encoder,
+        method=method,
+        rehearsals=rehearsals,
+        seed=seed,
+        device=device,
+        store=store,
+    )
+    rows: list[dict[str, Any]] = list(found.rehearsals)
+    if rows:
+        names = [name for name in rows[0] if name not in ("hidden", "counted")]
+        table = Table("classes hidden", "counted", *(f"{name}, ACC %" for name in names))
+        for row in rows:
+            table.add_row(str(row["hidden"]), str(row["counted"]), *(f"{100 * row[name]:.1f}" for name in names))
+        Console(markup=False).print(table)
+    print(found.sentence())
+
+
+def _count(classes: str) -> int | None:
+    if classes == "auto":
+        return None
+    if not classes.isdecimal() or int(classes) < 1:
+        raise UnveilError(f"--classes is '{classes}': give a whole number of 1 or more, or auto")
+    return int(classes)
+
+
+def _skipped(names: list[str]) -> None:
+    if names:
+        print(f"{len(names)} file(s) could not be read as images and were left out:")
+        for name in names[:20]:
+            print(f"  {name}")
+        if len(names) > 20:
+            print(f"  … and {len(names) - 20} more, listed in record.json")
