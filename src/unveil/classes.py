@@ -74,16 +74,24 @@ def unbalanced(sizes: Sequence[int]) -> bool:
 
 
 def estimate_classes(
-    labelled: Matrix, y: Labels, unlabelled: Matrix, *, seed: int = 0, most: int | None = None, compare: bool = False
+    labelled: Matrix,
+    y: Labels,
+    unlabelled: Matrix,
+    *,
+    seed: int = 0,
+    most: int | None = None,
+    rows: int = ROWS,
+    compare: bool = False,
 ) -> Estimate:
     """Estimate the number of novel classes; `y` counts the known ones from 0. `compare` adds the slower criteria."""
     if len(unlabelled) < 2:
         count = len(unlabelled)
         return Estimate(count, count, count, (), (count,) * count)
     limit = max(1, min(most or 500, len(unlabelled) - 1))
-    curve, low, high = _without_labels(unlabelled, limit, seed)
     if len(np.unique(y)) >= 2 and len(labelled) > len(np.unique(y)):
-        curve, low, high = by_merge_height(labelled, y, unlabelled, limit, seed)
+        curve, low, high = by_merge_height(labelled, y, unlabelled, limit, seed, rows)
+    else:
+        curve, low, high = _without_labels(unlabelled, limit, seed)
     curves = [curve]
     if compare and len(np.unique(y)) >= 2:
         reach = min(limit, max(10, 3 * curve.best))
@@ -94,27 +102,29 @@ def estimate_classes(
     return Estimate(curve.best, low, high, tuple(curves), tuple(int(size) for size in sizes))
 
 
-def by_merge_height(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int) -> tuple[Curve, int, int]:
+def by_merge_height(
+    labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int, rows: int = ROWS
+) -> tuple[Curve, int, int]:
     """Ward's tree, cut where trees of known classes fall into their classes; and an interval for the number.
 
     All trees draw the same share of items, so that a class has about as many items in each.
     """
     classes = np.unique(y)
-    share = min(1.0, ROWS / max(len(labelled), len(unlabelled)))
+    share = min(1.0, rows / max(len(labelled), len(unlabelled)))
     counts, levels = [], []
     for number in range(TREES):
         draw = rng.numpy(seed, "merge height of known classes", number)
         count = round(np.exp(draw.uniform(np.log(2), np.log(len(classes)))))
-        rows = np.flatnonzero(np.isin(y, draw.permutation(classes)[:count]))
-        rows = draw.permutation(rows)[: max(count + 2, round(share * len(rows)))]
-        if len(rows) > count:
+        chosen = np.flatnonzero(np.isin(y, draw.permutation(classes)[:count]))
+        chosen = draw.permutation(chosen)[: max(count + 2, round(share * len(chosen)))]
+        if len(chosen) > count:
             counts.append(count)
-            levels.append(float(_cuts(labelled[rows], count)[count - 1]))
+            levels.append(float(_cuts(labelled[chosen], count)[count - 1]))
     cuts = []
     for number in range(DRAWS):
         draw = rng.numpy(seed, "merge height of unlabelled items", number)
-        rows = draw.permutation(len(unlabelled))[: max(4, round(share * len(unlabelled)))]
-        cuts.append(_cuts(unlabelled[rows], min(most, len(rows) - 1)))
+        chosen = draw.permutation(len(unlabelled))[: max(4, round(share * len(unlabelled)))]
+        cuts.append(_cuts(unlabelled[chosen], min(most, len(chosen) - 1)))
     mean = np.mean([cut[: min(map(len, cuts))] for cut in cuts], axis=0)
 
     def nearest(height: float) -> int:

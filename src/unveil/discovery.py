@@ -23,7 +23,7 @@ MOST = 60_000
 COMPONENTS = 256
 UNIT_FROM = 16
 """Vectors of fewer numbers are not brought to unit length: too much would be lost."""
-REHEARSAL_STEPS = 250
+REHEARSAL_STEPS = 150
 MIXED = 0.4
 """Share of one known class among its neighbours from which an item may be of that class."""
 

@@ -112,11 +112,21 @@ def start_clusters(problem: Problem, seed: int) -> Clusters:
 
 
 def train(
-    problem: Problem, way: Way, start: Clusters, *, seed: int, steps: int, folder: Path, console: Console, device: str
+    problem: Problem,
+    way: Way,
+    start: Clusters,
+    *,
+    seed: int,
+    steps: int,
+    folder: Path,
+    console: Console,
+    device: str,
+    stages: Path | None = None,
 ) -> Trained:
     """Train the tail and both heads on a problem, with the novel head started from the clusters `start`.
 
-    With the way k-means the known classes alone are trained: the clusters stay where they are.
+    With the way k-means the known classes alone are trained: the clusters stay where they are. `stages` is where the
+    supervised stage is kept, for ways that share it.
     """
     settings = settings_for(problem, way, seed=seed, steps=steps, device=device)
     known = problem.n_known
@@ -131,7 +141,7 @@ def train(
         test_items=None,
         test_ids=(),
     )
-    pipeline = Pipeline(settings, task, None, folder / "stages", console, start=start.labels)
+    pipeline = Pipeline(settings, task, None, stages or folder / "stages", console, start=start.labels)
     pipeline.supervised()
     pipeline.model.freeze_trunk()
     clusters, confidence = start.labels, np.ones(len(start.labels), dtype=np.float32)

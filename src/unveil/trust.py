@@ -24,12 +24,14 @@ from unveil.metrics import clustering_accuracy, contingency
 
 ROWS = 6000
 """Items of a rehearsal."""
+COUNTED = 800
+"""Items among which the classes of a rehearsal are counted."""
 DRAWS = 20
 """Rehearsals of k-means alone, which costs little."""
 LEAST_CLASSES, LEAST_ROWS = 4, 40
 """With fewer known classes, or labelled items, there is nothing to rehearse with."""
 MARGIN = 0.01
-"""k-means is left for training that does better than it by this much in rehearsal."""
+"""k-means is taken where it does better than training by more than this in rehearsal."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def rehearse(
         options = {"seed": seed + number, "steps": steps, "console": console, "device": device}
         done.append(_once(*hidden, ways, folder / f"rehearsal-{number}", options))
     means = {way.name: float(np.mean([one.accuracy[way.name] for one in done])) for way in ways}
-    best = max(means, key=lambda name: means[name] - (0 if name == KMEANS.name else MARGIN))
+    best = max(means, key=lambda name: means[name] - (MARGIN if name == KMEANS.name else 0))
     if problem.inside:
         expected, low, high = _plain(done, best)
     else:
@@ -148,7 +150,7 @@ def hide(x: Matrix, y: Labels, problem: Problem, draw: np.random.Generator) -> t
     """
     classes = np.unique(y)
     known, novel = len(classes), problem.n_novel
-    count = int(np.clip(round(known * novel / (known + novel)), 2, known - 2))
+    count = int(np.clip(-(-known * novel // (known + novel)), 2, known - 2))
     hidden = draw.permutation(classes)[:count]
     rows = np.sort(draw.permutation(len(y))[:ROWS])
     part, truth = x[rows], y[rows]
@@ -169,14 +171,16 @@ def hide(x: Matrix, y: Labels, problem: Problem, draw: np.random.Generator) -> t
 def _once(problem: Problem, truth: Labels, ways: Sequence[Way], folder: Path, options: dict[str, Any]) -> Rehearsal:
     clean, rows, held = problem.clean, problem.unlabelled, problem.labelled
     start = start_clusters(problem, options["seed"])
-    counted = estimate_classes(clean[held], problem.labels[held], clean[rows], seed=options["seed"]).number
+    counted = estimate_classes(
+        clean[held], problem.labels[held], clean[rows], seed=options["seed"], rows=COUNTED
+    ).number
     if problem.inside:
         counted = max(1, counted - problem.n_known)
     accuracy, sure, right = {}, {}, {}
     for place, way in enumerate(ways):
         clusters, confidence = start.labels, start.confidence(clean[rows])
         if way.method is not None:
-            got = train(problem, way, start, folder=folder / str(place), **options)
+            got = train(problem, way, start, folder=folder / str(place), stages=folder / "stages", **options)
             clusters, confidence = got.clusters, got.confidence
         accuracy[way.name] = clustering_accuracy(truth, clusters)
         sure[way.name], right[way.name] = confidence, matched(truth, clusters)

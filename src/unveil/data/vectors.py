@@ -40,7 +40,9 @@ class Reduction:
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Everything, to be stored; `from_arrays` is the way back."""
         parts = {name: getattr(self, name) for name in ("center", "scale", "mean", "axes")}
-        stored = {name: np.asarray(part, dtype=np.float32) for name, part in parts.items() if part is not None}
+        stored = {
+            name: np.ascontiguousarray(part, dtype=np.float32) for name, part in parts.items() if part is not None
+        }
         return stored | {"unit": np.array([self.unit], dtype=np.float32)}
 
     @staticmethod
@@ -62,7 +64,8 @@ def fit_reduction(
     if components is None:
         return found
     some = found(some)
-    fitted = PCA(min(components, *some.shape), random_state=0).fit(some)
+    with np.errstate(invalid="ignore"):  # constant vectors have no share of variance to tell
+        fitted = PCA(min(components, *some.shape), random_state=0).fit(some)
     return replace(found, mean=fitted.mean_.astype(np.float32), axes=fitted.components_.astype(np.float32))
 
 

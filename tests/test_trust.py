@@ -1,0 +1,76 @@
+"""Rehearsals on hidden known classes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from test_cluster import blobs
+
+from unveil import rng
+from unveil.fitting import KMEANS, Problem, ways
+from unveil.trust import Rehearsal, _calibration, hide, matched, rehearse
+
+
+def problem(classes: int, each: int = 30, apart: float = 6.0, inside: bool = False) -> Problem:
+    x, y = blobs(classes, each, apart=apart)
+    return Problem(x=x, labels=y, n_novel=3, inside=inside)
+
+
+def run(given: Problem, folder: Path, **options: object):  # type: ignore[no-untyped-def]
+    settings = {"tries": 2, "seed": 0, "steps": 10, "console": Console(quiet=True), "device": "cpu", **options}
+    return rehearse(given, ways("ncl-hng")[:2], folder=folder, **settings)  # type: ignore[arg-type]
+
+
+def test_easy_classes_are_trusted_and_hard_ones_are_not(tmp_path: Path) -> None:
+    easy = run(problem(8), tmp_path / "easy")
+    hard = run(problem(8, apart=0.3), tmp_path / "hard")
+    assert easy.accuracy > 0.95
+    assert easy.high == 1.0
+    assert hard.accuracy < 0.75
+    assert hard.low < hard.accuracy < hard.high
+    assert len(easy.rehearsals) == 2
+    assert "2 times" in easy.sentence()
+    assert easy.count_error == 0
+
+
+def test_ties_go_to_what_costs_nothing(tmp_path: Path) -> None:
+    assert run(problem(8), tmp_path).way == KMEANS.name  # both find everything
+
+
+@pytest.mark.parametrize("given", [problem(3), problem(8, each=4)])
+def test_too_little_to_rehearse_with(given: Problem, tmp_path: Path) -> None:
+    found = run(given, tmp_path)
+    assert found.accuracy is None
+    assert found.way == "ncl-hng"
+    assert "no rehearsal" in found.sentence()
+    np.testing.assert_array_equal(found.calibrated(np.array([0.3], dtype=np.float32)), [np.float32(0.3)])
+
+
+def test_hidden_classes_are_unlabelled_and_the_rest_is_not() -> None:
+    given = problem(9)
+    made, truth = hide(given.x, given.labels, given, rng.numpy(0, "test"))
+    assert made.n_novel == 2  # 9 known and 3 novel ones: a quarter
+    assert made.n_known == 7
+    assert len(truth) == (made.labels == -1).sum() == 60
+    assert set(np.unique(truth)) == {7, 8}
+    inside = problem(9, inside=True)
+    made, truth = hide(inside.x, inside.labels, inside, rng.numpy(0, "test"))
+    assert len(truth) > 120
+    assert made.n_clusters == 9
+    assert len(np.unique(made.labels[made.labels >= 0])) == 7
+
+
+def test_confidence_is_worth_what_it_was_in_rehearsal() -> None:
+    draw = np.random.default_rng(0)
+    sure = draw.uniform(0.5, 1, 4000).astype(np.float32)
+    right = draw.random(4000) < (sure - 0.5) * 2  # a confidence of 0.75 is right half of the time
+    knots = _calibration([Rehearsal(2, {}, {"a": sure}, {"a": right}, 2)], "a")
+    given, share = np.array(knots).T
+    assert (np.diff(share) >= 0).all()
+    np.testing.assert_allclose(share, (given - 0.5) * 2, atol=0.08)
+
+
+def test_matched_items() -> None:
+    truth, clusters = np.array([0, 0, 0, 1, 1]), np.array([5, 5, 2, 2, 2])
+    assert matched(truth, clusters).tolist() == [True, True, False, True, True]
