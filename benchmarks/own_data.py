@@ -1,4 +1,4 @@
-"""Your own data, rehearsed on data sets whose truth is known: `python benchmarks/own_data.py --out results/own-data`.
+"""Your own data, on data sets whose truth is known: `python -m benchmarks.own_data --out results/own-data`.
 
 One set of defaults for every task, 5 seeds. Beside NovelClassDiscovery: k-means on the same vectors, semi-supervised
 k-means (labelled items hold their classes in place), and k-means after supervised training. Records that are there are
@@ -159,13 +159,43 @@ def _after_training(problem: Problem, reduction: object, seed: int) -> NDArray[n
     return kmeans(unit, problem.n_novel, seed).labels
 
 
+def plot(folder: Path, path: Path) -> None:
+    """Foretold against true accuracy, a point for each record."""
+    from matplotlib.figure import Figure
+
+    records = [files.read_json(file) for file in sorted(folder.glob("*-seed*.json"))]
+    figure = Figure(figsize=(5.5, 5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1, zorder=0)
+    tasks = sorted({record["task"] for record in records})
+    for number, task in enumerate(tasks):
+        of_task = [record for record in records if record["task"] == task]
+        told = np.array([[one["expected"][key] for key in ("accuracy", "low", "high")] for one in of_task])
+        true = [one["accuracy"]["unveil"] for one in of_task]
+        errors = [told[:, 0] - told[:, 1], told[:, 2] - told[:, 0]]
+        marker = "os^Dv"[number // 10 % 5]
+        axes.errorbar(
+            true, told[:, 0], yerr=errors, fmt=marker, color=f"C{number % 10}", markersize=4, linewidth=0.8, label=task
+        )
+    axes.set(
+        xlabel="true accuracy on the novel classes", ylabel="foretold, with its interval", xlim=(0.2, 1), ylim=(0.2, 1)
+    )
+    axes.legend(frameon=False, fontsize=6, loc="upper left")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("results/own-data"))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--more-seeds", type=int, default=1, help="seeds of the splits that are for trust alone")
     parser.add_argument("--only", nargs="*", help="names of tasks")
+    parser.add_argument("--plot", type=Path, help="draw foretold against true accuracy, and measure nothing")
     args = parser.parse_args()
+    if args.plot:
+        plot(args.out, args.plot)
+        return
     for seed in range(max(args.seeds, args.more_seeds)):
         for name, split in {**TASKS, **MORE}.items():
             path = args.out / f"{name}-seed{seed}.json"

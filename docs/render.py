@@ -4,9 +4,9 @@
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
-`<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, and `<!-- paper: FOLDER/NAME -->` a table
-that `unveil paper` wrote to results/paper. With --check nothing is written and the exit code says whether a page is out
-of date.
+`<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `own` and `trust` those on own data,
+`<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is written, and
+the exit code says whether a page is out of date.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-KINDS = "table|tried|bench|limits|growth|paper"
+KINDS = "table|tried|bench|limits|growth|paper|own|trust"
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -114,6 +114,69 @@ def paper(path: Path) -> str:
     return file.read_text(encoding="utf-8").strip() if file.exists() else "*Not measured yet.*"
 
 
+OTHERS = {
+    "kmeans": "k-means",
+    "semi_kmeans": "semi-supervised k-means",
+    "supervised_kmeans": "k-means after supervised training",
+}
+
+
+def own_records(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The records of `python -m benchmarks.own_data`, by task."""
+    tasks: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*-seed*.json")):
+        record = json.loads(path.read_text())
+        tasks.setdefault(record["task"], []).append(record)
+    return dict(sorted(tasks.items(), key=lambda task: (-len(task[1]), task[0])))
+
+
+def own(folder: Path) -> str:
+    """Accuracy on own data beside that of others on the same vectors: tasks with the most seeds."""
+    columns = ["", "known + novel", "seeds", "unveil", *OTHERS.values(), "to the best of these", "s"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    tasks = own_records(folder)
+    most = max(map(len, tasks.values()), default=0)
+    for name, records in tasks.items():
+        if len(records) < most:
+            continue
+        scores = [record["accuracy"] for record in records]
+        best = max(mean([score[other] for score in scores]) for other in OTHERS)
+        difference = 100 * (mean([score["unveil"] for score in scores]) - best)
+        classes = f"{records[0]['classes']['known']} + {records[0]['classes']['novel']}"
+        cells = [name, classes, str(len(records)), *(spread(scores, key, 100) for key in ("unveil", *OTHERS))]
+        cells += [f"{difference:+.1f}", f"{mean([record['seconds']['fit'] for record in records]):.0f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) if len(lines) > 2 else "*Not measured yet.*"
+
+
+def trust(folder: Path) -> str:
+    """What the rehearsals foretold, and what came true; how many classes were counted."""
+    columns = ["", "seeds", "ACC %", "foretold %", "interval %", "in it", "novel classes", "counted", "within 20 %"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    hits = right = every = 0
+    for name, records in own_records(folder).items():
+        true = [record["accuracy"]["unveil"] for record in records]
+        told = [record["expected"] for record in records]
+        inside = sum(one["low"] <= value <= one["high"] for one, value in zip(told, true, strict=True))
+        novel = records[0]["classes"]["novel"]
+        counted = [record["counted"]["number"] for record in records]
+        near = sum(abs(number - novel) <= 0.2 * novel for number in counted)
+        cells = [
+            name,
+            str(len(records)),
+            f"{100 * mean(true):.1f}",
+            f"{100 * mean([one['accuracy'] for one in told]):.1f}",
+        ]
+        cells += [f"{100 * mean([one[end] for one in told]):.0f}" for end in ("low", "high")]
+        cells[-2:] = [" – ".join(cells[-2:])]
+        cells += [f"{inside} of {len(records)}", str(novel), ", ".join(map(str, counted)), f"{near} of {len(records)}"]
+        lines.append(f"| {' | '.join(cells)} |")
+        hits, right, every = hits + inside, right + near, every + len(records)
+    if not every:
+        return "*Not measured yet.*"
+    return "\n".join([*lines, f"| together | {every} | | | | {hits} of {every} | | | {right} of {every} |"])
+
+
 def record_at(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.with_suffix(".json").read_text())
     return found
@@ -147,7 +210,16 @@ def mean(values: list[float]) -> float:
     return statistics.fmean(values)
 
 
-MAKERS = {"table": table, "tried": tried, "bench": bench, "limits": limits, "growth": growth, "paper": paper}
+MAKERS = {
+    "table": table,
+    "tried": tried,
+    "bench": bench,
+    "limits": limits,
+    "growth": growth,
+    "paper": paper,
+    "own": own,
+    "trust": trust,
+}
 
 
 def main() -> int:

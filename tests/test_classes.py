@@ -37,7 +37,7 @@ def test_classes_among_which_are_known_ones_come_out_by_labels_and_probes() -> N
 
 
 def test_without_known_classes_compact_clusters_count() -> None:
-    x, y = blobs(4, 50)
+    x, _ = blobs(4, 50)
     none = np.empty(0, dtype=np.int64)
     assert estimate_classes(x[:0], none, x).number == 4
     same = np.ones((30, 3), dtype=np.float32)

@@ -46,7 +46,7 @@ def test_scikit_learn_checks(estimator: NovelClassDiscovery, check) -> None:  # 
 
 
 def test_novel_digits_are_found(digits) -> None:  # type: ignore[no-untyped-def]
-    X, y, found = digits
+    _, y, found = digits
     novel = y >= 5
     assert clustering_accuracy(y[novel], found.labels_[novel]) > 0.8
     np.testing.assert_array_equal(found.labels_[~novel], y[~novel])
@@ -81,7 +81,7 @@ def test_what_is_like_nothing_seen_is_neither(digits) -> None:  # type: ignore[n
 
 
 def test_information_about_classes(digits) -> None:  # type: ignore[no-untyped-def]
-    X, y, found = digits
+    X, _, found = digits
     rows = found.get_class_info()
     assert [row["kind"] for row in rows] == ["known"] * 5 + ["novel"] * 5
     assert sum(row["size"] for row in rows) == len(X)

@@ -1,5 +1,6 @@
 """Rehearsals on hidden known classes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from rich.console import Console
 from test_cluster import blobs
 
 from unveil import rng
-from unveil.fitting import KMEANS, Problem, ways
+from unveil.fitting import KMEANS, Problem, Trained, start_clusters, train, ways
 from unveil.trust import Rehearsal, _calibration, hide, matched, rehearse
 
 
@@ -34,8 +35,18 @@ def test_easy_classes_are_trusted_and_hard_ones_are_not(tmp_path: Path) -> None:
     assert easy.count_error == 0
 
 
-def test_ties_go_to_what_costs_nothing(tmp_path: Path) -> None:
-    assert run(problem(8), tmp_path).way == KMEANS.name  # both find everything
+def test_kmeans_is_taken_only_where_it_does_clearly_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(problem(8), tmp_path / "tie").way == "ncl-hng"  # both find everything
+
+    def worse(*_: object, **__: object) -> Trained:
+        return replace(trained, clusters=np.zeros_like(trained.clusters))
+
+    given = problem(8)
+    some = replace(given, labels=np.where(given.labels > 4, -1, given.labels))
+    options = {"seed": 0, "steps": 1, "console": Console(quiet=True), "device": "cpu"}
+    trained = train(some, ways("ncl-hng")[1], start_clusters(some, 0), folder=tmp_path / "one", **options)  # type: ignore[arg-type]
+    monkeypatch.setattr("unveil.trust.train", worse)
+    assert run(problem(8), tmp_path / "worse").way == KMEANS.name
 
 
 @pytest.mark.parametrize("given", [problem(3), problem(8, each=4)])
@@ -50,15 +61,15 @@ def test_too_little_to_rehearse_with(given: Problem, tmp_path: Path) -> None:
 def test_hidden_classes_are_unlabelled_and_the_rest_is_not() -> None:
     given = problem(9)
     made, truth = hide(given.x, given.labels, given, rng.numpy(0, "test"))
-    assert made.n_novel == 2  # 9 known and 3 novel ones: a quarter
-    assert made.n_known == 7
-    assert len(truth) == (made.labels == -1).sum() == 60
-    assert set(np.unique(truth)) == {7, 8}
+    assert made.n_novel == 3  # of 9 known and 3 novel classes a quarter is novel, rounded up
+    assert made.n_known == 6
+    assert len(truth) == (made.labels == -1).sum() == 90
+    assert set(np.unique(truth)) == {6, 7, 8}
     inside = problem(9, inside=True)
     made, truth = hide(inside.x, inside.labels, inside, rng.numpy(0, "test"))
-    assert len(truth) > 120
+    assert len(truth) > 130
     assert made.n_clusters == 9
-    assert len(np.unique(made.labels[made.labels >= 0])) == 7
+    assert len(np.unique(made.labels[made.labels >= 0])) == 6
 
 
 def test_confidence_is_worth_what_it_was_in_rehearsal() -> None:

@@ -79,7 +79,7 @@ def discover(
             "n_novel": estimator.n_novel_,
             "items": {"known": int(kept[: own.known].sum()), "new": int(kept[own.known :].sum())},
             "estimate": estimate_to_json(estimator.classes_estimate_),
-            "trust": trust_to_json(estimator.trust_),
+            "trust": {**trust_to_json(estimator.trust_), "low": estimator.trust_.low, "high": estimator.trust_.high},
             "words": words(estimator),
             "warnings": told_warnings,
             "skipped": skipped,

@@ -327,7 +327,7 @@ def _labelled_rows(
         confidence=sure,
         typicality=typical,
         estimate=estimate,
-        trust=trust,
+        trust=trust.revised(sure[labels == -1]),
         choice=choice,
         warnings=notes,
     )

@@ -6,7 +6,7 @@ confidence is worth.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,10 @@ DRAWS = 20
 """Rehearsals of k-means alone, which costs little."""
 LEAST_CLASSES, LEAST_ROWS = 4, 40
 """With fewer known classes, or labelled items, there is nothing to rehearse with."""
+LEAST_SPREAD = 0.03
+"""A forecast of accuracy is never surer than this."""
+WIDTH = 1.64
+"""Standard deviations to each side that hold nine of ten cases."""
 MARGIN = 0.01
 """k-means is taken where it does better than training by more than this in rehearsal."""
 
@@ -54,13 +58,31 @@ class Trust:
     """The way that did best."""
     accuracy: float | None
     """Expected accuracy on the novel classes; None where there was nothing to rehearse with."""
-    low: float | None
-    high: float | None
+    spread: float | None
+    """Its standard deviation."""
     count_error: float | None
     """Mean error of the number of classes, as a share of it."""
     rehearsals: tuple[dict[str, Any], ...]
     knots: tuple[tuple[float, float], ...]
     """Calibration: (confidence as given, share that was right), rising."""
+
+    @property
+    def low(self) -> float | None:
+        """Where the accuracy should be above, in nine of ten cases together with `high`."""
+        return None if self.accuracy is None or self.spread is None else max(0.0, self.accuracy - WIDTH * self.spread)
+
+    @property
+    def high(self) -> float | None:
+        """And below."""
+        return None if self.accuracy is None or self.spread is None else min(1.0, self.accuracy + WIDTH * self.spread)
+
+    def revised(self, confidence: NDArray[np.float32]) -> "Trust":
+        """With the calibrated confidence of the novel items themselves, whose mean is a second forecast."""
+        if self.accuracy is None or self.spread is None or not self.knots:
+            return self
+        second = float(confidence.mean())
+        apart = abs(second - self.accuracy) / 2
+        return replace(self, accuracy=(self.accuracy + second) / 2, spread=float(np.hypot(self.spread, apart)))
 
     def calibrated(self, confidence: NDArray[np.float32]) -> NDArray[np.float32]:
         """The chance that each item is in the right cluster."""
@@ -110,16 +132,13 @@ def rehearse(
         done.append(_once(*hidden, ways, folder / f"rehearsal-{number}", options))
     means = {way.name: float(np.mean([one.accuracy[way.name] for one in done])) for way in ways}
     best = max(means, key=lambda name: means[name] - (MARGIN if name == KMEANS.name else 0))
-    if problem.inside:
-        expected, low, high = _plain(done, best)
-    else:
-        expected, low, high = _expected(x if x.ndim == 2 else x[:, 0], y, problem.n_novel, done, best, seed)
+    clean = x if x.ndim == 2 else x[:, 0]
+    foretold = _plain(done, best) if problem.inside else _expected(clean, y, problem.n_novel, done, best, seed)
     errors = [abs(one.counted - one.hidden) / one.hidden for one in done]
     return Trust(
         way=best,
-        accuracy=expected,
-        low=low,
-        high=high,
+        accuracy=foretold[0],
+        spread=foretold[1],
         count_error=float(np.mean(errors)),
         rehearsals=tuple(
             {"hidden": one.hidden, "counted": one.counted, **{name: round(a, 4) for name, a in one.accuracy.items()}}
@@ -134,8 +153,7 @@ def untried(ways: Sequence[Way]) -> Trust:
     return Trust(
         way=ways[min(1, len(ways) - 1)].name,
         accuracy=None,
-        low=None,
-        high=None,
+        spread=None,
         count_error=None,
         rehearsals=(),
         knots=(),
@@ -197,7 +215,7 @@ def matched(truth: Labels, clusters: Labels) -> NDArray[np.bool_]:
 
 def _expected(
     x: Matrix, y: Labels, n_novel: int, done: Sequence[Rehearsal], way: str, seed: int
-) -> tuple[float, float, float]:
+) -> tuple[float, float]:
     """Accuracy for as many novel classes as there are: more classes are harder than the few that can be hidden.
 
     k-means needs no known classes beside the hidden ones, so it can be rehearsed with (almost) as many as there are
@@ -205,8 +223,10 @@ def _expected(
     """
     classes = np.unique(y)
     at = min(n_novel, len(classes))
-    scores = [_subset(x, y, classes, at, number, seed) for number in range(DRAWS if at < len(classes) else 3)]
-    around = [_subset(x, y, classes, max(2, round(0.6 * at)), DRAWS + number, seed) for number in range(DRAWS)]
+    tries = DRAWS // 2 if at < len(classes) else 3
+    scores = [_subset(x, y, classes, at, number, seed, ROWS) for number in range(tries)]
+    few = max(2, round(0.6 * at))
+    around = [_subset(x, y, classes, few, DRAWS + number, seed, ROWS // 3) for number in range(DRAWS)]
     errors_k = np.mean([1 - one.accuracy[KMEANS.name] for one in done])
     errors_w = np.mean([1 - one.accuracy[way] for one in done])
     ratio = float((errors_w + 0.01) / (errors_k + 0.01))
@@ -214,22 +234,20 @@ def _expected(
     if n_novel > at > 1:  # even more classes: errors grow about as their logarithm
         errors = errors * np.log(n_novel) / np.log(at)
     expected = float(np.clip(1 - errors.mean(), 1 / max(1, n_novel), 1))
-    spread = max(float(np.std(around)) * np.sqrt(0.6), float(np.std([one.accuracy[way] for one in done])) / 2, 0.03)
-    return expected, max(0.0, expected - 1.64 * spread), min(1.0, expected + 1.64 * spread)
+    return expected, max(LEAST_SPREAD, float(np.std(around)), float(np.std([one.accuracy[way] for one in done])) / 2)
 
 
-def _plain(done: Sequence[Rehearsal], way: str) -> tuple[float, float, float]:
+def _plain(done: Sequence[Rehearsal], way: str) -> tuple[float, float]:
     """Accuracy as it was in rehearsal."""
     scores = [one.accuracy[way] for one in done]
-    expected, spread = float(np.mean(scores)), max(0.04, float(np.std(scores)))
-    return expected, max(0.0, expected - 1.64 * spread), min(1.0, expected + 1.64 * spread)
+    return float(np.mean(scores)), max(LEAST_SPREAD, float(np.std(scores)))
 
 
-def _subset(x: Matrix, y: Labels, classes: Labels, count: int, number: int, seed: int) -> float:
+def _subset(x: Matrix, y: Labels, classes: Labels, count: int, number: int, seed: int, most: int) -> float:
     draw = rng.numpy(seed, "k-means rehearsal", number)
     chosen = draw.permutation(classes)[:count]
-    rows = draw.permutation(np.flatnonzero(np.isin(y, chosen)))[: ROWS // 2]
-    return clustering_accuracy(y[rows], kmeans(x[rows], count, seed, n_init=3).labels)
+    rows = draw.permutation(np.flatnonzero(np.isin(y, chosen)))[:most]
+    return clustering_accuracy(y[rows], kmeans(x[rows], count, seed).labels)
 
 
 def _calibration(done: Sequence[Rehearsal], way: str) -> tuple[tuple[float, float], ...]:

@@ -1,0 +1,36 @@
+"""Discover classes in a folder of images: `python examples/image_folder.py`, or with your own `KNOWN NEW` folders.
+
+KNOWN has a sub-folder for each class, NEW has images of classes that nobody has named. Without folders it writes
+scikit-learn's handwritten digits as PNG files. The same on the command line: `unveil discover KNOWN NEW`.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from unveil.discover import Request, discover
+from unveil.export import export
+
+
+def digits(folder: Path) -> tuple[Path, Path]:
+    """0-4 with a folder each, 5-9 together."""
+    import numpy as np
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits().images, load_digits().target
+    for row, (image, label) in enumerate(zip(images, labels, strict=True)):
+        place = folder / "known" / str(label) if label < 5 else folder / "new"
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((image * 15).astype(np.uint8)).save(place / f"{row:04d}.png")
+    return folder / "known", folder / "new"
+
+
+with tempfile.TemporaryDirectory() as temporary:
+    own = len(sys.argv) == 3
+    known, new = (Path(sys.argv[1]), Path(sys.argv[2])) if own else digits(Path(temporary))
+    out = Path("runs/image-folder-example") if own else Path(temporary) / "run"
+    record = discover(Request(known=known, new=new, encoder="auto" if own else "pixels"), out=out)
+    for line in record["words"]:
+        print(line)
+    print(f"a folder for each class: {export(out, 'folders', None)}")
