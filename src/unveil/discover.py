@@ -24,6 +24,12 @@ from unveil.settings import Machine
 from unveil.store import default_store, identity, locked
 
 
+PICTURE = 64
+"""Side of the pictures that are kept where images came as an array."""
+MOST_VALUES = 20_000_000
+"""Numbers that are kept for looking at where there are no pictures."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What the command line says."""
@@ -72,6 +78,7 @@ def discover(
         estimator._source = source
         estimator.save(out)
         _write_items(out, own, kept, estimator)
+        _write_contents(out, own, kept)
         files.write_with(out / "features.npy", lambda file: np.save(file, estimator.transform(vectors), False))
         record = {
             "request": told,
@@ -140,6 +147,18 @@ def _write_items(out: Path, own: Own, kept: NDArray[np.bool_], estimator: NovelC
     files.write(out / "items.csv", table(header, lines))
     new = [(line[0], line[3], line[4], line[5]) for line in lines if line[1] == "new"]
     files.write(out / "predictions.csv", table(["id", "label", "kind", "confidence"], new))
+
+
+def _write_contents(out: Path, own: Own, kept: NDArray[np.bool_]) -> None:
+    """What people look at where there are no image files: small pictures, or the numbers themselves."""
+    if isinstance(own.items, tuple):
+        return
+    items = own.items[kept]
+    if items.dtype == np.uint8:
+        step = max(1, -(-max(items.shape[1:3]) // PICTURE))
+        files.write_with(out / "pictures.npy", lambda file: np.save(file, items[:, ::step, ::step], False))
+    elif items.size <= MOST_VALUES:
+        files.write_with(out / "inputs.npy", lambda file: np.save(file, items.astype(np.float32), False))
 
 
 def words(estimator: NovelClassDiscovery) -> list[str]:

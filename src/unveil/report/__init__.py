@@ -1,0 +1,1 @@
+"""`unveil report RUN`: one HTML file that shows a discovery."""
