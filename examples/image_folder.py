@@ -30,7 +30,8 @@ with tempfile.TemporaryDirectory() as temporary:
     own = len(sys.argv) == 3
     known, new = (Path(sys.argv[1]), Path(sys.argv[2])) if own else digits(Path(temporary))
     out = Path("runs/image-folder-example") if own else Path(temporary) / "run"
-    record = discover(Request(known=known, new=new, encoder="auto" if own else "pixels"), out=out)
+    request = Request(known=known, new=new, encoder="auto" if own else "pixels", rehearsals=3 if own else 1)
+    record = discover(request, out=out)
     for line in record["words"]:
         print(line)
     print(f"a folder for each class: {export(out, 'folders', None)}")

@@ -12,7 +12,7 @@ from unveil.metrics import clustering_accuracy
 
 wine = load_wine()
 names = np.array(["Barolo", "Grignolino", None], dtype=object)  # nobody has named the third
-discovery = NovelClassDiscovery(n_novel=1, known_in_unlabelled=True, random_state=0)
+discovery = NovelClassDiscovery(n_novel=1, known_in_unlabelled=True, steps=200, random_state=0)
 labels = names[wine.target]
 labels[::3] = None  # and a third of the others has lost its label
 discovery.fit(wine.data, labels)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -233,6 +234,8 @@ def test_mistakes_are_told_in_a_line(unveil: Call, tmp_path: Path, args: tuple[s
 @pytest.mark.parametrize("example", ["embeddings", "tabular", "image_folder"])
 def test_examples_run(example: str, tmp_path: Path) -> None:
     script = Path(__file__).parent.parent / "examples" / f"{example}.py"
-    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, timeout=280)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "UNVEIL_STORE": str(tmp_path / "store")}
+    command = [sys.executable, str(script)]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=280)
     assert result.returncode == 0, result.stderr
     assert "novel" in result.stdout

@@ -23,7 +23,6 @@ from unveil.runs import table
 from unveil.settings import Machine
 from unveil.store import default_store, identity, locked
 
-
 PICTURE = 64
 """Side of the pictures that are kept where images came as an array."""
 MOST_VALUES = 20_000_000
