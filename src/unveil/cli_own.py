@@ -1,4 +1,4 @@
-"""Commands for people's own data: discover, predict, export, classes, trust."""
+"""Commands for people's own data: discover, predict, export, report, classes, trust."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -138,6 +138,27 @@ def export(
     from unveil.export import export as write
 
     print(f"written: {write(run, format_, out, all_items=all_)}")
+
+
+def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool, Flag] = False) -> None:
+    """Show a run of discover in one HTML file that opens anywhere.
+
+    Parameters
+    ----------
+    run
+        The run directory of `unveil discover`. Where the truth is known, put it there as truth.csv (id,label).
+    out
+        The file. Default: report.html in the run directory.
+    without_map
+        Leave out the map, which needs openTSNE and takes most of the time.
+    """
+    from rich.console import Console
+
+    from unveil.report.page import write
+
+    with Console(stderr=True, markup=False).status("drawing"):
+        target = write(run, out, with_map=not without_map)
+    print(f"written: {target}, {target.stat().st_size / 1e6:.1f} MB")
 
 
 def classes(

@@ -1,0 +1,60 @@
+"""Names, numbers and tables as HTML. Every text that comes from outside passes through `escaped`."""
+
+import html
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+NAME = 48
+"""Letters of a name that are shown."""
+
+
+def cleaned(text: object) -> str:
+    """Without control characters and halves of surrogate pairs, which no HTML file may hold."""
+    return UNPRINTABLE.sub("\ufffd", str(text))
+
+
+def escaped(text: object) -> str:
+    """Safe in HTML, inside and outside of quotes."""
+    return html.escape(cleaned(text), quote=True)
+
+
+def short(text: str, most: int = NAME) -> str:
+    """A long name loses its middle: both the folder and the number of a file stay readable."""
+    if len(text) <= most:
+        return text
+    head = most // 3
+    return f"{text[:head]}…{text[len(text) - (most - head - 1) :]}"
+
+
+def name(text: str, most: int = NAME) -> str:
+    """A name to show, apart from the direction of the text around it; hovering shows more of a long one."""
+    title = f' title="{escaped(short(text, 400))}"' if len(text) > most else ""
+    return f"<bdi{title}>{escaped(short(text, most))}</bdi>"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """0.934 as 93 %; the space does not break."""
+    return f"{100 * share:.{digits}f}\u00a0%"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """1 item, 1,797 items."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, label: str) -> str:
+    """A table of cells that are HTML already; the first column is the head of its row."""
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
+    lines = "".join(
+        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
+    )
+    top = f"<thead><tr>{head}</tr></thead>" if header else ""
+    return f'<div class="wide"><table aria-label="{escaped(label)}">{top}<tbody>{lines}</tbody></table></div>'
+
+
+def as_json(value: Any) -> str:
+    """JSON that no script tag can be closed from."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
