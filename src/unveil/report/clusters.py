@@ -43,7 +43,7 @@ class Cluster:
 
 def describe(look: Look) -> list[Cluster]:
     """All clusters, surest first, empty ones last."""
-    each = max(4, min(16, ROOM // max(1, 2 * (len(look.classes) - look.n_known))))
+    each = max(4, min(12, 3 * ROOM // max(1, 7 * (len(look.classes) - look.n_known))))
     known = [np.flatnonzero(~look.new & (look.labels == index)) for index in range(look.n_known)]
     means = [_mean(look, rows) for rows in known]
     found = [_describe(look, index, each, known, means) for index in range(look.n_known, len(look.classes))]
@@ -58,13 +58,13 @@ def _describe(
         return Cluster(index=index, name=look.classes[index], size=0, confidence=0.0)
     typical = rows[np.argsort(-look.typicality[rows], kind="stable")][:each]
     others = np.setdiff1d(rows, typical)
-    doubtful = others[np.lexsort((look.typicality[others], look.confidence[others]))][: max(2, each // 2)]
+    doubtful = others[np.lexsort((look.typicality[others], look.confidence[others]))][: 2 * each // 3]
     mean = _mean(look, rows)
     nearest, cosine, near = None, 0.0, np.array([], dtype=np.int64)
     if cosines := {c: _cosine(mean, means[c]) for c in range(look.n_known) if len(known[c])}:
         best = max(cosines, key=lambda c: cosines[c])
         order = np.argsort(-(_unit(look, known[best]) @ mean), kind="stable")
-        nearest, cosine, near = look.classes[best], cosines[best], known[best][order][: max(2, each // 2)]
+        nearest, cosine, near = look.classes[best], cosines[best], known[best][order][: 2 * each // 3]
     return Cluster(
         index=index,
         name=look.classes[index],

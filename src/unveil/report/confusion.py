@@ -1,5 +1,7 @@
 """Clusters against the truth, as a table and as pictures of what is misplaced."""
 
+import math
+
 from unveil.look import Look
 from unveil.report.gallery import items
 from unveil.report.sprites import Sheet
@@ -48,7 +50,7 @@ def _matrix(found: Comparison) -> str:
         total, cells = max(1, int(found.counts[i].sum())), []
         for j, value in enumerate(found.counts[i].tolist()):
             kind = "right" if i == j and i < found.matched else "wrong"
-            shade = f' class="{kind}" style="--a:{value / total:.2f}"' if value else ""
+            shade = f' class="{kind}" style="--a:{math.sqrt(value / total):.2f}"' if value else ""
             cells.append(f"<td{shade}>{value or '·'}</td>")
         lines.append(f'<tr><th scope="row">{name(cluster, 24)}</th>{"".join(cells)}</tr>')
     return (

@@ -48,15 +48,14 @@ def number(value: float) -> str:
 
 
 def curve(points: Points, label: str) -> str:
-    """One quantity as a line, its last value as a dot, its range and epochs as numbers."""
+    """One quantity of two or more epochs as a line, its last value as a dot, its range and epochs as numbers."""
     (first, last), values = (points[0][0], points[-1][0]), [y for _, y in points]
     low, high = min(values), max(values)
     room = (high - low) or abs(high) or 1.0
     bottom, top = low - 0.08 * room, high + 0.08 * room
 
     def place(x: float, y: float) -> tuple[float, float]:
-        across = 0.5 if last == first else (x - first) / (last - first)
-        up = (y - bottom) / (top - bottom)
+        across, up = (x - first) / (last - first), (y - bottom) / (top - bottom)
         return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
     placed = [place(x, y) for x, y in points]
@@ -67,25 +66,30 @@ def curve(points: Points, label: str) -> str:
         f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         for value, y in ((value, place(first, value)[1]) for value in dict.fromkeys((high, low)))
     )
-    epochs = f'<text x="{LEFT}" y="{HEIGHT - 4}">{first:g}</text>' if last != first else ""
     spoken = f"{label}: {number(values[0])} at epoch {first:g}, {number(values[-1])} at epoch {last:g}"
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escaped(spoken)}">{ticks}{epochs}'
-        f'<text x="{end_x:.1f}" y="{HEIGHT - 4}" text-anchor="{"end" if last != first else "middle"}">{last:g}</text>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escaped(spoken)}">{ticks}'
+        f'<text x="{LEFT}" y="{HEIGHT - 4}">{first:g}</text>'
+        f'<text x="{end_x:.1f}" y="{HEIGHT - 4}" text-anchor="end">{last:g}</text>'
         f'<polyline points="{line}"/><circle cx="{end_x:.1f}" cy="{end_y:.1f}" r="3"/></svg>'
     )
 
 
 def section(history: Sequence[dict[str, Any]]) -> str:
-    """All curves, or why there are none."""
+    """All curves, or why there are none; what was measured once is a number."""
     found = series(history)
     if not found:
         return '<p class="empty">Nothing was trained in this run, so there are no curves.</p>'
-    figures = []
+    figures, once = [], []
     for key, points in found.items():
         title, meaning = TITLES.get(key, (key.replace("_", " "), ""))
-        figures.append(
-            f"<figure><figcaption><b>{escaped(title)}</b> <span>{number(points[-1][1])}</span>"
-            f"<small>{escaped(meaning)}</small></figcaption>{curve(points, title)}</figure>"
-        )
-    return f'<p class="note">By epoch; the number is the last value.</p><div class="curves">{"".join(figures)}</div>'
+        told, value = f"<small>{escaped(meaning)}</small>", number(points[-1][1])
+        if len(points) == 1:
+            once.append(f"<div><dt>{escaped(title)}{told}</dt><dd>{value}</dd></div>")
+            continue
+        caption = f"<figcaption><b>{escaped(title)}</b> <span>{value}</span>{told}</figcaption>"
+        figures.append(f"<figure>{caption}{curve(points, title)}</figure>")
+    lines = '<p class="note">By epoch; the number is the last value.</p>' if figures else ""
+    lines += f'<div class="curves">{"".join(figures)}</div>' if figures else ""
+    last = f'<h3>At the end</h3><dl class="once">{"".join(once)}</dl>' if once else ""
+    return lines + last

@@ -25,7 +25,8 @@ def swatch(look: Look, index: int) -> str:
 def items(look: Look, sheet: Sheet, rows: Sequence[int], captions: Sequence[str] = ()) -> str:
     """A row of thumbnails, or a list of names."""
     if not look.has_pictures:
-        lines = [f"<li>{name(look.ids[row])} <small>{percent(look.confidence[row])}</small></li>" for row in rows]
+        sure = [f" <small>{percent(look.confidence[row])}</small>" if look.new[row] else "" for row in rows]
+        lines = [f"<li>{name(look.ids[row])}{told}</li>" for row, told in zip(rows, sure, strict=True)]
         return f'<ul class="names">{"".join(lines)}</ul>'
     cells = []
     for place, row in enumerate(rows):
@@ -59,8 +60,7 @@ def _card(look: Look, cluster: Cluster, sheet: Sheet, most: int | None) -> str:
         parts.append(f"<h4>Most doubtful</h4>{items(look, sheet, cluster.doubtful[:most])}")
     if cluster.nearest is not None:
         told = f"Nearest known class: <b>{name(cluster.nearest)}</b> <small>cosine {cluster.cosine:.2f}</small>"
-        shown = items(look, sheet, cluster.near) if look.has_pictures else ""
-        parts.append(f"<h4>{told}</h4>{shown}")
+        parts.append(f"<h4>{told}</h4>{items(look, sheet, cluster.near[:most])}")
     return "".join([*parts, "</article>"])
 
 
@@ -68,11 +68,12 @@ def _telling(columns: Sequence[Telling]) -> str:
     """Bars to the left and right of zero; three spreads fill them."""
     lines = []
     for column in columns:
+        sign = "+" if column.difference >= 0 else "−"
         width = min(50.0, abs(column.difference) / 3 * 50)
         left = 50.0 if column.difference >= 0 else 50.0 - width
         lines.append(
             f"<li><span>column {column.column + 1}</span>"
             f'<span class="both"><i style="left:{left:.1f}%;width:{width:.1f}%"></i></span>'
-            f"<span>{column.difference:+.1f} spreads <small>mean {column.mean:.3g}</small></span></li>"
+            f"<span>{sign}{abs(column.difference):.1f} spreads <small>mean {column.mean:.3g}</small></span></li>"
         )
     return f'<ul class="telling">{"".join(lines)}</ul>'

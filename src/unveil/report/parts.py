@@ -70,7 +70,7 @@ def words(look: Look) -> str:
 
 
 def _sentence(text: str) -> str:
-    return escaped(text[:1].upper() + text[1:])
+    return escaped(text if text.startswith("k-means") else text[:1].upper() + text[1:])
 
 
 def _rehearsals(trust: dict[str, Any]) -> str:
