@@ -25,14 +25,14 @@ def swatch(look: Look, index: int) -> str:
 def items(look: Look, sheet: Sheet, rows: Sequence[int], captions: Sequence[str] = ()) -> str:
     """A row of thumbnails, or a list of names."""
     if not look.has_pictures:
-        sure = [f" <small>{percent(look.confidence[row])}</small>" if look.new[row] else "" for row in rows]
-        lines = [f"<li>{name(look.ids[row])}{told}</li>" for row, told in zip(rows, sure, strict=True)]
+        told = [f" <small>{percent(look.confidence[row])}</small>" if look.new[row] else "" for row in rows]
+        lines = [f"<li>{name(look.ids[row])}{sure}</li>" for row, sure in zip(rows, told, strict=True)]
         return f'<ul class="names">{"".join(lines)}</ul>'
     cells = []
     for place, row in enumerate(rows):
         x, y = sheet.place(row)
-        sure = f", confidence {percent(look.confidence[row])}" if look.new[row] else ""
-        title = escaped(f"{short(look.ids[row], 90)}{sure}")
+        how = f", confidence {percent(look.confidence[row])}" if look.new[row] else ""
+        title = escaped(f"{short(look.ids[row], 90)}{how}")
         picture = f'<span class="t {sheet.name}" role="img" title="{title}" style="--x:{x};--y:{y}"></span>'
         cells.append(f"<figure>{picture}<figcaption>{captions[place]}</figcaption></figure>" if captions else picture)
     return f'<div class="thumbs">{"".join(cells)}</div>'

@@ -3,8 +3,9 @@
 import base64
 import io
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from PIL import Image
 
@@ -61,16 +62,20 @@ def draw(look: Look, sheet: Sheet, room: int) -> tuple[str, int]:
 
 def _fitting(pictures: list[Image.Image | None], sheet: Sheet, cell: int, room: int) -> bytes:
     """The best sheet that fits: quality goes first, then the size."""
-    while True:
-        whole = _paste(pictures, sheet, cell)
-        if cell <= SMALLEST and len(content := _webp(whole, None)) <= room:
-            return content
-        for quality in QUALITIES:
-            if len(content := _webp(whole, quality)) <= room:
-                return content
-        if cell <= SMALLEST:
-            return content
-        cell = max(SMALLEST, cell * 3 // 4)
+    sides = [cell]
+    while sides[-1] > SMALLEST:
+        sides.append(max(SMALLEST, sides[-1] * 3 // 4))
+    steps = [(side, quality) for side in sides for quality in ((None,) if side <= SMALLEST else ()) + QUALITIES]
+
+    @cache
+    def encoded(step: int) -> bytes:
+        side, quality = steps[step]
+        return _webp(_paste(pictures, sheet, side), quality)
+
+    if len(encoded(0)) <= room:  # mostly
+        return encoded(0)
+    first = bisect_left(range(len(steps) - 1), True, key=lambda step: len(encoded(step)) <= room)
+    return encoded(first)
 
 
 def _paste(pictures: list[Image.Image | None], sheet: Sheet, cell: int) -> Image.Image:
