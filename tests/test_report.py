@@ -182,6 +182,14 @@ def test_one_cluster_and_a_dead_one(tmp_path: Path) -> None:
     assert "A dead cluster" in build(look, with_map=False)
 
 
+def test_new_items_of_known_classes(tmp_path: Path) -> None:
+    look = load(made_run(tmp_path / "run", [5, 4, 3, 2]))
+    look = replace(look, new=look.new | (np.arange(14) < 2))
+    words = " ".join(Outline(build(look, with_map=False)).words)
+    assert "2 in known classes" in words
+    assert "recognised as this class" in words
+
+
 def test_nearest_class_typical_and_doubtful(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", [10, 10, 10, 30])
     features = np.load(folder / "features.npy")

@@ -18,7 +18,7 @@ TITLES = {
     "pair_precision": ("pair precision", "share of those pairs that really are one class"),
     "neighbor_purity": ("neighbour purity", "share of nearest neighbours of the same class"),
     "mean_cosine": ("mean cosine", "near 1, all features are the same: a collapse"),
-    "clusters_used": ("clusters in use", "fewer than there are: some are dead"),
+    "clusters_used": ("clusters in use", "fewer than there are classes: the others are dead"),
     "confidence": ("confidence", "mean chance of the chosen cluster"),
     "acc": ("accuracy", "share of items in the right cluster"),
 }

@@ -7,6 +7,8 @@ from unveil.report.clusters import Cluster, Telling
 from unveil.report.sprites import Sheet
 from unveil.report.text import count, escaped, name, percent, short
 
+MANY = 60
+"""Clusters above which cards are small."""
 NAMES = 6
 """Items that a card names where there are no pictures."""
 
@@ -43,7 +45,8 @@ def section(look: Look, clusters: Sequence[Cluster], sheet: Sheet) -> str:
     if not any(cluster.size for cluster in clusters):
         return '<p class="empty">No new item is in a novel class, so there is nothing to show here.</p>'
     most = NAMES if not look.has_pictures else None
-    return f'<div class="cards">{"".join(_card(look, cluster, sheet, most) for cluster in clusters)}</div>'
+    kind = "cards dense" if look.has_pictures and len(clusters) > MANY else "cards"
+    return f'<div class="{kind}">{"".join(_card(look, cluster, sheet, most) for cluster in clusters)}</div>'
 
 
 def _card(look: Look, cluster: Cluster, sheet: Sheet, most: int | None) -> str:

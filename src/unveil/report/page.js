@@ -17,7 +17,7 @@
     const style = getComputedStyle(document.documentElement);
     const token = (name) => style.getPropertyValue(name).trim();
     const dots = data.hues.map((hue) => `oklch(${token("--dot-l")} ${token("--dot-c")} ${hue})`);
-    return { ink: token("--ink"), muted: token("--muted"), paper: token("--paper"), dots };
+    return { ink: token("--ink"), muted: token("--muted"), dots };
   }
 
   // One shape does not tell many colours apart, least of all to people who see few of them.
@@ -44,8 +44,6 @@
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.fillStyle = colour.paper;
-    pen.fillRect(0, 0, width, height);
     place();
     const size = Math.max(2.2, Math.min(5, 130 / Math.sqrt(points.length + 1))) * Math.sqrt(view.zoom);
     for (const knownFirst of [true, false]) {
@@ -166,6 +164,7 @@
     button.type = "button";
     button.setAttribute("aria-pressed", "false");
     swatch.className = "swatch";
+    swatch.dataset.shape = hue === null ? 0 : (key - data.known) % 4;
     if (hue !== null) swatch.style.setProperty("--h", hue);
     button.append(swatch, line("span", text), line("small", number.toLocaleString("en")));
     button.addEventListener("click", () => {
@@ -189,6 +188,5 @@
     [width, height] = [canvas.clientWidth, canvas.clientHeight];
     paint();
   }).observe(canvas);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
-  for (const moment of ["beforeprint", "afterprint"]) addEventListener(moment, paint);
+  for (const media of ["(prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", paint);
 })();
