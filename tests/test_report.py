@@ -417,7 +417,7 @@ const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.h
 for (let i = 0; i < pixels.length; i += 4) {
   const [r, g, b] = [pixels[i], pixels[i + 1], pixels[i + 2]];
   // a colour, so a novel class: known ones are grey
-  if (Math.max(r, g, b) - Math.min(r, g, b) > 60) {
+  if (pixels[i + 3] > 200 && Math.max(r, g, b) - Math.min(r, g, b) > 60) {
     return [Math.round((i / 4 % canvas.width) / ratio), Math.round(Math.floor(i / 4 / canvas.width) / ratio)];
   }
 }
