@@ -54,7 +54,7 @@ def test_too_little_to_rehearse_with(given: Problem, tmp_path: Path) -> None:
     found = run(given, tmp_path)
     assert found.accuracy is None
     assert found.way == "ncl-hng"
-    assert "no rehearsal" in found.sentence()
+    assert "nothing was rehearsed" in found.sentence()
     np.testing.assert_array_equal(found.calibrated(np.array([0.3], dtype=np.float32)), [np.float32(0.3)])
 
 

@@ -70,7 +70,7 @@ def discover(
     rows = training_rows(labels, seed)
     sample, y = vectors[rows], labels[rows]
     reduction, scaled = choose_reduction(sample if sample.ndim == 2 else sample[:, 0], y, seed)
-    console.print(scaled)
+    console.print(scaled, soft_wrap=True)
     problem = Problem(x=reduction(sample), labels=y, n_novel=0)
     del sample
     x = problem.clean
@@ -82,7 +82,7 @@ def discover(
         estimate = estimate_classes(x[problem.labelled], y[problem.labelled], x[problem.unlabelled], seed=seed)
         if options.known_in_unlabelled:
             estimate = without_known(estimate, known)
-        console.print(estimate.sentence())
+        console.print(estimate.sentence(), soft_wrap=True)
     count = estimate.number if estimate is not None else options.n_novel
     assert count is not None
     problem = replace(problem, n_novel=count, inside=options.known_in_unlabelled and known > 0)
@@ -104,7 +104,7 @@ def discover(
         )
     way = next(way for way in candidates if way.name == trust.way)
     choice = explain(way, candidates, trust, known)
-    console.print(choice)
+    console.print(choice, soft_wrap=True)
     trained = None
     if known:
         trained = train(
@@ -217,7 +217,7 @@ def explain(way: Way, candidates: tuple[Way, ...], trust: Trust, known: int) -> 
     if len(candidates) == 1:
         return f"{way.words}, as asked"
     if not trust.rehearsals:
-        return f"{way.words}: not rehearsed, too few known classes or items"
+        return f"{way.words}: not rehearsed"
     means = {one.name: np.mean([r[one.name] for r in trust.rehearsals]) for one in candidates}
     others = ", ".join(f"{one.words} {100 * means[one.name]:.1f} %" for one in candidates if one is not way)
     return (

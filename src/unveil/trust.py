@@ -95,9 +95,7 @@ class Trust:
     def sentence(self) -> str:
         """In words."""
         if self.accuracy is None:
-            return (
-                "no rehearsal: there are too few known classes or items to hide some; trust the clusters you looked at"
-            )
+            return "nobody can say: nothing was rehearsed (that takes 4 known classes and 40 labelled items)"
         assert self.low is not None
         assert self.high is not None
         tries = len(self.rehearsals)
