@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from sklearn.cluster import KMeans, kmeans_plusplus
 
 Matrix = NDArray[np.float32]
@@ -44,8 +45,7 @@ def semi_kmeans(
     """
     rows = spread_rows(len(x), SAMPLE)
     sample, classes = np.ascontiguousarray(x[rows], dtype=np.float32), int(y.max()) + 1 if len(y) else 0
-    sums = np.zeros((classes, x.shape[1]), dtype=np.float64)
-    np.add.at(sums, y, labelled)
+    sums = sums_by(labelled, y, classes)
     counts = np.bincount(y, minlength=classes).astype(np.float64)
     known = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
     best: tuple[float, Matrix] | None = None
@@ -53,8 +53,7 @@ def semi_kmeans(
         centers = np.concatenate([known, _seeded(sample, known, clusters - classes, seed + trial)])
         for _ in range(iterations):
             labels, apart = _nearest(sample, centers)
-            total = np.zeros_like(centers, dtype=np.float64)
-            np.add.at(total, labels, sample)
+            total = sums_by(sample, labels, len(centers))
             size = np.bincount(labels, minlength=len(centers)).astype(np.float64)
             total[:classes] += sums
             size[:classes] += counts
@@ -68,6 +67,13 @@ def semi_kmeans(
             best = score, centers
     assert best is not None
     return _assigned(x, best[1])
+
+
+def sums_by(x: Matrix, labels: Labels, count: int) -> NDArray[np.float64]:
+    """(count, d): the sum of the rows of each label."""
+    ones = csr_matrix((np.ones(len(x)), (labels, np.arange(len(x)))), shape=(count, len(x)))
+    found: NDArray[np.float64] = ones @ x
+    return found
 
 
 def relative_distance(x: Matrix, centers: Matrix) -> Matrix:

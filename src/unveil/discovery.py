@@ -11,7 +11,7 @@ from rich.console import Console
 
 from unveil import rng
 from unveil.classes import Curve, Estimate, check_count, estimate_classes, unbalanced
-from unveil.cluster import Clusters, Labels, Matrix, kmeans, squared_distances
+from unveil.cluster import Clusters, Labels, Matrix, kmeans, squared_distances, sums_by
 from unveil.data.vectors import Reduction, fit_reduction
 from unveil.fitting import KMEANS, Problem, Trained, Way, start_clusters, train, ways
 from unveil.learned import PIECE, Learned
@@ -251,9 +251,7 @@ def _means(learned: Learned, problem: Problem, trained: Trained | None, start: C
     if start is not None:
         first = 0 if problem.inside else learned.n_known
         labels[problem.unlabelled] = first + (trained.clusters if trained else start.labels)
-    means = np.zeros((learned.n_known + learned.n_novel, z.shape[1]), dtype=np.float64)
-    np.add.at(means, labels, z)
-    return _unit(means.astype(np.float32))
+    return _unit(sums_by(z, labels, learned.n_known + learned.n_novel).astype(np.float32))
 
 
 def _known_only(
