@@ -22,11 +22,11 @@ from unveil.classes import estimate_classes
 from unveil.cluster import kmeans, semi_kmeans
 from unveil.data import catalog
 from unveil.discover import environment
-from unveil.discovery import choose_reduction, training_rows
 from unveil.embed import embeddings
 from unveil.fitting import KMEANS, Problem, start_clusters, train
 from unveil.learned import Learned
 from unveil.metrics import clustering_accuracy
+from unveil.preparation import choose_reduction, training_rows
 from unveil.settings import Machine
 from unveil.store import default_store
 

@@ -188,9 +188,10 @@ def test_memory_mapped_vectors(tmp_path: Path) -> None:
 
 
 def test_only_some_rows_are_trained_on_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unveil import discovery
+    from unveil import preparation
 
-    monkeypatch.setattr(discovery, "MOST", 120)
+    monkeypatch.setattr(preparation, "MOST", 120)
+    monkeypatch.setattr(preparation, "KEPT", 10)
     x, y = blobs(6, each=200)
     found = quick().fit(x, np.where(y < 3, y, -1))
     assert clustering_accuracy(y, found.labels_) > 0.95
@@ -299,4 +300,17 @@ def test_unbalanced_classes_get_fewer_neighbours() -> None:
     uneven = Clusters(np.zeros((2, 2), dtype=np.float32), np.repeat([0, 1], [100, 10]), 1.0)
     way = ways("ncl-hng")[2]
     assert fitted_to(way, even, problem) == way
-    assert dict(fitted_to(way, uneven, problem).overrides)["k1_fraction"] < 0.1
+    changed = fitted_to(way, uneven, problem)
+    assert dict(changed.overrides)["k1_fraction"] < 0.1
+    assert "unbalanced" in changed.words
+
+
+def test_no_class_is_lost_among_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    from unveil import preparation
+
+    monkeypatch.setattr(preparation, "MOST", 100)
+    monkeypatch.setattr(preparation, "KEPT", 2)
+    labels = np.concatenate([np.zeros(5000), np.full(5000, -1), [1, 2, 2]]).astype(np.int64)
+    rows = preparation.training_rows(labels, 0)
+    assert len(rows) == len(set(rows.tolist())) == 100
+    assert np.bincount(labels[rows][labels[rows] >= 0]).tolist() == [47, 1, 2]

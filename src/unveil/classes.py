@@ -12,6 +12,7 @@ The last two are shown beside it: they want unlabelled items that contain known 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +67,19 @@ class Estimate:
             ratio = self.sizes[0] / max(1, self.sizes[-1])
             text += f"; they look unbalanced: the largest cluster has {ratio:.0f} times the items of the smallest"
         return text
+
+    def to_json(self) -> dict[str, Any]:
+        """For a JSON file."""
+        return {**self.__dict__, "curves": [curve.__dict__ for curve in self.curves]}
+
+    @staticmethod
+    def from_json(stored: dict[str, Any]) -> "Estimate":
+        """What `to_json` made."""
+        curves = tuple(
+            Curve(**{**curve, "numbers": tuple(curve["numbers"]), "values": tuple(curve["values"])})
+            for curve in stored["curves"]
+        )
+        return Estimate(**{**stored, "curves": curves, "sizes": tuple(stored["sizes"])})
 
 
 def unbalanced(sizes: Sequence[int]) -> bool:

@@ -14,7 +14,6 @@ from rich.console import Console
 
 from unveil import __version__, files, hardware
 from unveil.data.own import Own, read_new, read_own
-from unveil.discovery import estimate_to_json, trust_to_json
 from unveil.errors import UnveilError
 from unveil.estimator import NEITHER, NovelClassDiscovery
 from unveil.items import Source, choose_source, load_source
@@ -84,8 +83,8 @@ def discover(
             "known": estimator._known.known.tolist(),
             "n_novel": estimator.n_novel_,
             "items": {"known": int(kept[: own.known].sum()), "new": int(kept[own.known :].sum())},
-            "estimate": estimate_to_json(estimator.classes_estimate_),
-            "trust": {**trust_to_json(estimator.trust_), "low": estimator.trust_.low, "high": estimator.trust_.high},
+            "estimate": None if estimator.classes_estimate_ is None else estimator.classes_estimate_.to_json(),
+            "trust": {**estimator.trust_.to_json(), "low": estimator.trust_.low, "high": estimator.trust_.high},
             "words": words(estimator),
             "warnings": told_warnings,
             "skipped": skipped,

@@ -3,29 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from unveil import rng
-from unveil.classes import Curve, Estimate, check_count, estimate_classes, unbalanced
-from unveil.cluster import Clusters, Labels, Matrix, kmeans, squared_distances, sums_by
-from unveil.data.vectors import Reduction, fit_reduction
+from unveil.classes import Estimate, check_count, estimate_classes, unbalanced
+from unveil.cluster import Clusters, Labels, Matrix, squared_distances, sums_by
+from unveil.data.vectors import Reduction
 from unveil.fitting import KMEANS, Problem, Trained, Way, start_clusters, train, ways
 from unveil.learned import PIECE, Learned
-from unveil.metrics import clustering_accuracy
+from unveil.preparation import choose_reduction, looks_known, training_rows
 from unveil.trust import Trust, rehearse, untried
 
-MOST = 60_000
-"""Rows that are trained on; the others are only labelled."""
-COMPONENTS = 256
-UNIT_FROM = 16
-"""Vectors of fewer numbers are not brought to unit length: too much would be lost."""
 REHEARSAL_STEPS = 150
-MIXED = 0.4
-"""Share of one known class among its neighbours from which an item may be of that class."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,35 +124,6 @@ def discover(
     )
 
 
-def training_rows(labels: Labels, seed: int) -> Labels:
-    """At most so many rows, half of them labelled where there are that many."""
-    labelled, unlabelled = np.flatnonzero(labels != -1), np.flatnonzero(labels == -1)
-    if len(labels) <= MOST:
-        return np.arange(len(labels))
-    few = min(len(labelled), max(MOST // 2, MOST - len(unlabelled)))
-    draw = rng.numpy(seed, "training rows")
-    return np.sort(np.concatenate([draw.permutation(labelled)[:few], draw.permutation(unlabelled)[: MOST - few]]))
-
-
-def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
-    """Unit length or standardised columns: whichever lets k-means find the known classes better."""
-    unit = fit_reduction(x, unit=True, components=COMPONENTS)
-    standard = fit_reduction(x, standardise=True, components=COMPONENTS)
-    if x.shape[1] < UNIT_FROM:
-        return standard, "every column is standardised"
-    known, labelled = len(np.unique(y[y >= 0])), np.flatnonzero(y >= 0)
-    rows = np.sort(rng.numpy(seed, "scaling").permutation(labelled)[:3000])
-    if known < 2 or len(rows) < 5 * known:
-        return unit, "every vector is brought to unit length"
-    scores = [
-        clustering_accuracy(y[rows], kmeans(way(x[rows]), known, seed, n_init=5).labels) for way in (unit, standard)
-    ]
-    told = f"k-means finds known classes at {100 * scores[0]:.0f} % so and at {100 * scores[1]:.0f} % with %s"
-    if scores[1] > scores[0] + 0.02:
-        return standard, "every column is standardised (" + told.replace("%s", "that") + ")"
-    return unit, "every vector is brought to unit length (" + told.replace("%s", "standardised columns") + ")"
-
-
 def without_known(estimate: Estimate, known: int) -> Estimate:
     """An estimate for items of known and novel classes, less the known ones."""
     number, low, high = (max(1, value - known) for value in (estimate.number, estimate.low, estimate.high))
@@ -177,37 +139,8 @@ def fitted_to(way: Way, start: Clusters, problem: Problem) -> Way:
     share = max(0.1, float(sizes.min() * count / max(1, sizes.sum())))
     given = dict(way.overrides)
     fewer = {"k1_fraction": given.get("k1_fraction", 0.1) * share, "rank_fraction": 0.5 * max(share, 0.3)}
-    return replace(way, overrides=tuple((given | fewer).items()))
-
-
-def looks_known(problem: Problem, seed: int) -> list[str]:
-    """A warning where more unlabelled items have their neighbours in one known class than classes have in common.
-
-    Both kinds are drawn in equal number, so that an unlabelled item of a known class finds as many neighbours there.
-    What is usual between classes is measured on the known ones.
-    """
-    labelled, unlabelled, x = problem.labelled, problem.unlabelled, problem.clean
-    if min(len(labelled), len(unlabelled)) < 50 or problem.n_known < 2:
-        return []
-    draw = rng.numpy(seed, "mixed")
-    each = min(3000, len(labelled), len(unlabelled))
-    rows = np.concatenate([draw.permutation(labelled)[:each], draw.permutation(unlabelled)[:each]])
-    own = problem.labels[rows]
-    apart = squared_distances(x[rows], x[rows])
-    np.fill_diagonal(apart, np.inf)
-    near = own[np.argpartition(apart, 10, axis=1)[:, :10]]  # (2 each, 10)
-    most = np.zeros(len(rows))  # the largest share that one known class, not its own, has among an item's neighbours
-    for label in range(problem.n_known):
-        most = np.maximum(most, np.where(own == label, 0, (near == label).mean(axis=1)))
-    strange = most >= MIXED
-    usual = max(float(strange[own == label].mean()) for label in np.unique(own[own >= 0]))
-    share = float(strange[own == -1].mean())
-    if share <= 0.05 + 1.5 * usual:
-        return []
-    return [
-        f"{100 * share:.0f} % of the unlabelled items lie among items of a known class: the unlabelled data seems to "
-        "contain known classes; use known_in_unlabelled=True (--may-contain-known) if it may"
-    ]
+    words = f"{way.words} (fewer neighbours, as clusters are unbalanced)"
+    return replace(way, overrides=tuple((given | fewer).items()), words=words)
 
 
 def explain(way: Way, candidates: tuple[Way, ...], trust: Trust, known: int) -> str:
@@ -338,32 +271,3 @@ def _unit(x: Matrix) -> Matrix:
 
 def _split(x: Matrix) -> Iterator[Matrix]:
     return (x[start : start + PIECE] for start in range(0, len(x), PIECE))
-
-
-def estimate_to_json(estimate: Estimate | None) -> dict[str, Any] | None:
-    """For a JSON file."""
-    if estimate is None:
-        return None
-    return {**estimate.__dict__, "curves": [curve.__dict__ for curve in estimate.curves]}
-
-
-def estimate_from_json(stored: dict[str, Any] | None) -> Estimate | None:
-    """The way back."""
-    if stored is None:
-        return None
-    curves = tuple(
-        Curve(**{**curve, "numbers": tuple(curve["numbers"]), "values": tuple(curve["values"])})
-        for curve in stored["curves"]
-    )
-    return Estimate(**{**stored, "curves": curves, "sizes": tuple(stored["sizes"])})
-
-
-def trust_to_json(trust: Trust) -> dict[str, Any]:
-    """For a JSON file."""
-    return {**trust.__dict__, "rehearsals": list(trust.rehearsals), "knots": [list(knot) for knot in trust.knots]}
-
-
-def trust_from_json(stored: dict[str, Any]) -> Trust:
-    """The way back."""
-    knots = tuple((float(a), float(b)) for a, b in stored["knots"])
-    return Trust(**{**stored, "rehearsals": tuple(stored["rehearsals"]), "knots": knots})

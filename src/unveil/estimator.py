@@ -13,12 +13,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from unveil import discovery, files, items
+from unveil.classes import Estimate
 from unveil.errors import UnveilError
 from unveil.labels import Classes, read_labels
 from unveil.learned import Learned
 from unveil.methods.catalog import NAMES
 from unveil.metrics import clustering_accuracy
 from unveil.recipe import suggest
+from unveil.trust import Trust
 
 NEITHER = "neither"
 
@@ -260,8 +262,8 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
                 "n_features_in": self.n_features_in_,
                 "source": source,
                 "learned": learned,
-                "estimate": discovery.estimate_to_json(self.classes_estimate_),
-                "trust": discovery.trust_to_json(self.trust_),
+                "estimate": None if self.classes_estimate_ is None else self.classes_estimate_.to_json(),
+                "trust": self.trust_.to_json(),
                 "choice": self.choice_,
             },
         )
@@ -290,8 +292,8 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
                 kmeans=arrays["kmeans"],
                 confidence=arrays["confidence"],
                 typicality=arrays["typicality"],
-                estimate=discovery.estimate_from_json(stored["estimate"]),
-                trust=discovery.trust_from_json(stored["trust"]),
+                estimate=None if stored["estimate"] is None else Estimate.from_json(stored["estimate"]),
+                trust=Trust.from_json(stored["trust"]),
                 choice=stored["choice"],
                 warnings=(),
             ),

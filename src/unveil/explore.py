@@ -9,10 +9,11 @@ from rich.console import Console
 from unveil.classes import Estimate, estimate_classes
 from unveil.data.own import read_own
 from unveil.discover import vectors_of
-from unveil.discovery import REHEARSAL_STEPS, choose_reduction, training_rows, without_known
+from unveil.discovery import REHEARSAL_STEPS, without_known
 from unveil.errors import UnveilError
 from unveil.fitting import Problem, ways
 from unveil.labels import read_labels
+from unveil.preparation import choose_reduction, training_rows
 from unveil.trust import LEAST_CLASSES, Trust, rehearse
 
 

@@ -105,6 +105,16 @@ class Trust:
             f"again {tries} time{'s' if tries != 1 else ''}"
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """For a JSON file."""
+        return {**self.__dict__, "rehearsals": list(self.rehearsals), "knots": [list(knot) for knot in self.knots]}
+
+    @staticmethod
+    def from_json(stored: dict[str, Any]) -> "Trust":
+        """What `to_json` made."""
+        knots = tuple((float(a), float(b)) for a, b in stored["knots"])
+        return Trust(**{**stored, "rehearsals": tuple(stored["rehearsals"]), "knots": knots})
+
 
 def rehearse(
     problem: Problem,

@@ -1,0 +1,84 @@
+"""Before a fit on vectors: which rows it is trained on, how they are scaled, whether known classes are among them."""
+
+import numpy as np
+
+from unveil import rng
+from unveil.cluster import Labels, Matrix, kmeans, squared_distances
+from unveil.data.vectors import Reduction, fit_reduction
+from unveil.fitting import Problem
+from unveil.metrics import clustering_accuracy
+
+MOST = 60_000
+"""Rows that are trained on; the others are only labelled."""
+KEPT = 50
+"""Items of a known class that are among them, where it has so many."""
+COMPONENTS = 256
+UNIT_FROM = 16
+"""Vectors of fewer numbers are not brought to unit length: too much would be lost."""
+MIXED = 0.4
+"""Share of one known class among its neighbours from which an item may be of that class."""
+
+
+def training_rows(labels: Labels, seed: int) -> Labels:
+    """At most so many rows, half of them labelled where there are that many; no class is left out."""
+    if len(labels) <= MOST:
+        return np.arange(len(labels))
+    draw = rng.numpy(seed, "training rows")
+    order = draw.permutation(len(labels))
+    labelled, unlabelled = order[labels[order] != -1], order[labels[order] == -1]
+    few = min(len(labelled), max(MOST // 2, MOST - len(unlabelled)))
+    rank = np.zeros(len(labelled), dtype=np.int64)  # the first items of every class come before all others
+    for label in np.unique(labels[labelled]):
+        members = np.flatnonzero(labels[labelled] == label)
+        rank[members] = np.minimum(np.arange(len(members)), KEPT)
+    first = labelled[np.argsort(rank, kind="stable")[:few]]
+    return np.sort(np.concatenate([first, unlabelled[: MOST - few]]))
+
+
+def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
+    """Unit length or standardised columns: whichever lets k-means find the known classes better."""
+    standard = fit_reduction(x, standardise=True, components=COMPONENTS)
+    if x.shape[1] < UNIT_FROM:
+        return standard, "every column is standardised"
+    unit = fit_reduction(x, unit=True, components=COMPONENTS)
+    known, labelled = len(np.unique(y[y >= 0])), np.flatnonzero(y >= 0)
+    rows = np.sort(rng.numpy(seed, "scaling").permutation(labelled)[:3000])
+    if known < 2 or len(rows) < 5 * known:
+        return unit, "every vector is brought to unit length"
+    first, second = (
+        clustering_accuracy(y[rows], kmeans(way(x[rows]), known, seed, n_init=5).labels) for way in (unit, standard)
+    )
+    told = f"k-means finds known classes at {100 * first:.0f} % with unit length, at {100 * second:.0f} % with columns"
+    if second > first + 0.02:
+        return standard, f"every column is standardised ({told} standardised)"
+    return unit, f"every vector is brought to unit length ({told} standardised)"
+
+
+def looks_known(problem: Problem, seed: int) -> list[str]:
+    """A warning where more unlabelled items have their neighbours in one known class than classes have in common.
+
+    Both kinds are drawn in equal number, so that an unlabelled item of a known class finds as many neighbours there.
+    What is usual between classes is measured on the known ones.
+    """
+    labelled, unlabelled, x = problem.labelled, problem.unlabelled, problem.clean
+    if min(len(labelled), len(unlabelled)) < 50 or problem.n_known < 2:
+        return []
+    draw = rng.numpy(seed, "mixed")
+    each = min(3000, len(labelled), len(unlabelled))
+    rows = np.concatenate([draw.permutation(labelled)[:each], draw.permutation(unlabelled)[:each]])
+    own = problem.labels[rows]
+    apart = squared_distances(x[rows], x[rows])
+    np.fill_diagonal(apart, np.inf)
+    near = own[np.argpartition(apart, 10, axis=1)[:, :10]]  # (2 each, 10)
+    most = np.zeros(len(rows))  # the largest share that one known class, not its own, has among an item's neighbours
+    for label in range(problem.n_known):
+        most = np.maximum(most, np.where(own == label, 0, (near == label).mean(axis=1)))
+    strange = most >= MIXED
+    usual = max(float(strange[own == label].mean()) for label in np.unique(own[own >= 0]))
+    share = float(strange[own == -1].mean())
+    if share <= 0.05 + 1.5 * usual:
+        return []
+    return [
+        f"{100 * share:.0f} % of the unlabelled items lie among items of a known class: the unlabelled data seems to "
+        "contain known classes; use known_in_unlabelled=True (--may-contain-known) if it may"
+    ]
