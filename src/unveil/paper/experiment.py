@@ -36,7 +36,7 @@ class Experiment:
     against: str | None = None
     """The row that the others are compared with."""
     inputs: bool = False
-    """Show k-means on the inputs as well."""
+    """Show k-means on the inputs, and on features of unit length, as well."""
 
 
 @dataclass(frozen=True, kw_only=True)

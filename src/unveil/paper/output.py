@@ -9,7 +9,7 @@ from rich.table import Table
 
 from unveil import files
 from unveil.paper.plan import Plan
-from unveil.paper.summary import SCORES, Line, inputs, summarise
+from unveil.paper.summary import SCORES, Line, plain_kmeans, summarise
 
 HEADER = ("", "seeds", "ACC %", "paper", "effect", "in the paper", "does it hold here?", "test %", "known %",
           "all %", "old %", "new %", "s")  # fmt: skip
@@ -18,10 +18,11 @@ HEADER = ("", "seeds", "ACC %", "paper", "effect", "in the paper", "does it hold
 def cells(plan: Plan) -> list[list[str]]:
     """The lines of the table, as text."""
     rows = [_cells(line) for line in summarise(plan)]
-    if plan.experiment.inputs and (values := inputs(plan)):
+    others = plain_kmeans(plan) if plan.experiment.inputs else {}
+    for place, (name, values) in enumerate(others.items()):
         spread = statistics.stdev(values) if len(values) > 1 else None
-        first = ["k-means on the inputs", str(len(values)), pm(statistics.fmean(values), spread)]
-        rows.insert(0, [*first, *[""] * (len(HEADER) - 3)])
+        first = [name, str(len(values)), pm(statistics.fmean(values), spread)]
+        rows.insert(place, [*first, *[""] * (len(HEADER) - 3)])
     return rows
 
 

@@ -65,14 +65,14 @@ def summarise(plan: Plan) -> list[Line]:
     return lines
 
 
-def inputs(plan: Plan) -> list[float]:
-    """ACC of k-means on the inputs, in percent, once a seed."""
-    seeds = {}
-    for row in plan.experiment.rows:
-        for record in plan.records(row):
-            if "kmeans_inputs" in record:
-                seeds[record["seed"]] = 100 * record["kmeans_inputs"]["acc"]
-    return list(seeds.values())
+def plain_kmeans(plan: Plan) -> dict[str, list[float]]:
+    """ACC in percent of other k-means that the records of the compared row hold: on the inputs, and on its features
+    brought to unit length, from which the novel heads start."""
+    row = next((row for row in plan.experiment.rows if row.name == plan.experiment.against), plan.experiment.rows[0])
+    records = plan.records(row)
+    keys = {"k-means on the inputs": "kmeans_inputs", "k-means on features of unit length": "kmeans"}
+    found = {name: [100 * record[key]["acc"] for record in records if key in record] for name, key in keys.items()}
+    return {name: values for name, values in found.items() if values}
 
 
 def _scores(records: list[dict[str, Any]]) -> dict[str, list[float]]:
