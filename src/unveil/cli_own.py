@@ -1,4 +1,4 @@
-"""Commands for people's own data: discover, predict, export, classes, trust."""
+"""Commands for people's own data: discover, predict, review, export, classes, trust."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -112,6 +112,34 @@ def predict(
     _skipped(skipped)
 
 
+def review(
+    run: Path,
+    /,
+    *,
+    port: int = 0,
+    host: str = "127.0.0.1",
+    no_browser: Annotated[bool, Flag] = False,
+) -> None:
+    """Look at a discovery in the browser: name, merge, split, move and reject what was found.
+
+    Parameters
+    ----------
+    run
+        The run directory of `unveil discover`. What you do is kept in its review.jsonl, and export applies it.
+    port
+        Default: a free one.
+    host
+        Address to listen at. Default: only this machine.
+    no_browser
+        Only print the address.
+    """
+    try:
+        from unveil.review.serve import serve
+    except ImportError as error:
+        raise UnveilError(f"the review page needs more packages ({error}): pip install 'unveil[review]'") from None
+    serve(run, host=host, port=port, browser=not no_browser)
+
+
 def export(
     run: Path,
     /,
@@ -121,8 +149,9 @@ def export(
     ] = "csv",
     out: Path | None = None,
     all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    original: Annotated[bool, Flag] = False,
 ) -> None:
-    """Write the labels of a run of discover for other tools.
+    """Write the labels of a run of discover, as they are after review, for other tools.
 
     Parameters
     ----------
@@ -134,10 +163,12 @@ def export(
         Where. Default: in the run directory.
     all_
         The known items too, not only the new ones.
+    original
+        The labels as they were found, without what was changed in review.
     """
     from unveil.export import export as write
 
-    print(f"written: {write(run, format_, out, all_items=all_)}")
+    print(f"written: {write(run, format_, out, all_items=all_, original=original)}")
 
 
 def classes(
