@@ -179,6 +179,7 @@ def application(look: Look, access: Access) -> Starlette:
         Route("/api/similar/{row:int}", similar),
         Route("/api/map", lambda request: Response(review.coordinates, media_type="application/octet-stream")),
         Route("/api/labels", labels),
+        Route("/api/new", lambda request: Response(look.new.tobytes(), media_type="application/octet-stream")),
         Route("/api/action", posted(lambda b: review.act(_text(b, "kind"), b, _whole(b, "base"))), methods=["POST"]),
         Route("/api/undo", posted(lambda b: review.act("undo", {}, _whole(b, "base"))), methods=["POST"]),
         Route("/api/redo", posted(lambda b: review.act("redo", {}, _whole(b, "base"))), methods=["POST"]),

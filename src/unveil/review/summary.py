@@ -41,7 +41,7 @@ class Summary:
         self.follow(state)
         rows = np.flatnonzero(state.labels == cluster)
         values = self.typicality if sort == "typicality" else self._look.confidence
-        order = np.lexsort((-values[rows], ~self._look.new[rows]))
+        order = np.lexsort((-self.typicality[rows], -values[rows], ~self._look.new[rows]))
         return rows[order]
 
     def classes(self, state: State) -> list[dict[str, Any]]:
