@@ -17,7 +17,7 @@ app = App(
 )
 data = App(name="data", help="Data sets: list them, download them, check what is there.")
 app.command(data)
-for own in (cli_own.discover, cli_own.predict, cli_own.export, cli_own.report, cli_own.classes, cli_own.trust):
+for own in cli_own.COMMANDS:
     app.command(own)
 
 

@@ -1,4 +1,4 @@
-"""Commands for people's own data: discover, predict, export, report, classes, trust."""
+"""Commands for people's own data: discover, predict, report, review, export, classes, trust."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,10 +11,11 @@ Flag = Parameter(negative="")
 
 
 def discover(
-    known: Path,
-    new: Path,
+    known: Path | None = None,
+    new: Path | None = None,
     /,
     *,
+    continue_: Annotated[Path | None, Parameter(name="--continue")] = None,
     classes: str = "auto",
     encoder: str = "auto",
     method: str = "ncl-hng",
@@ -33,8 +34,11 @@ def discover(
         A folder with a sub-folder of images for each class; or .npz (X, y), .npy + .txt, .csv with a column `label`.
     new
         A folder of images, however nested; or .npz (X), .npy, .csv.
+    continue_
+        A run directory that was reviewed, in place of KNOWN and NEW: the clusters that have a name now are known
+        classes, and what was rejected does not come back to the class it was rejected from.
     classes
-        How many novel classes there are; auto estimates it.
+        How many novel classes there are; auto estimates it, or, with --continue, takes the clusters without a name.
     encoder
         For images: auto, efficientnet-lite0, compact (trained here), pixels, timm:NAME, transformers:NAME,
         torchvision:NAME.
@@ -54,6 +58,16 @@ def discover(
         Where embeddings are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     """
     number = _count(classes)
+    if continue_ is not None:
+        if known is not None:
+            raise UnveilError("give KNOWN and NEW, or --continue RUN, not both")
+        from unveil.refine import refine
+
+        folder = out or continue_.with_name(f"{continue_.resolve().name}-continued")
+        _told(refine(continue_, out=folder, classes=number, store=store), folder)
+        return
+    if known is None or new is None:
+        raise UnveilError("give KNOWN and NEW: labelled items and new ones; unveil discover --help")
     from unveil.discover import Request
     from unveil.discover import discover as run
 
@@ -69,13 +83,17 @@ def discover(
         device=device,
     )
     folder = out or Path("runs") / f"{known.resolve().stem}-{new.resolve().stem}"
-    record = run(request, out=folder, store=store)
+    _told(run(request, out=folder, store=store), folder)
+
+
+def _told(record: dict[str, Any], folder: Path) -> None:
     for line in record["words"]:
         print(line)
     for warning in record["warnings"]:
         print(f"warning: {warning}")
     _skipped(record["skipped"])
-    print(f"run directory: {folder} (predictions.csv, items.csv); next: unveil export {folder} --format csv")
+    print(f"run directory: {folder}")
+    print(f"next: unveil review {folder}, then unveil export {folder} --format folders")
 
 
 def predict(
@@ -112,6 +130,34 @@ def predict(
     _skipped(skipped)
 
 
+def review(
+    run: Path,
+    /,
+    *,
+    port: int = 0,
+    host: str = "127.0.0.1",
+    no_browser: Annotated[bool, Flag] = False,
+) -> None:
+    """Look at a discovery in the browser: name, merge, split, move and reject what was found.
+
+    Parameters
+    ----------
+    run
+        The run directory of `unveil discover`. What you do is kept in its review.jsonl, and export applies it.
+    port
+        Default: a free one.
+    host
+        Address to listen at. Default: only this machine.
+    no_browser
+        Only print the address.
+    """
+    try:
+        from unveil.review.serve import serve
+    except ImportError as error:
+        raise UnveilError(f"the review page needs more packages ({error}): pip install 'unveil[review]'") from None
+    serve(run, host=host, port=port, browser=not no_browser)
+
+
 def export(
     run: Path,
     /,
@@ -121,8 +167,9 @@ def export(
     ] = "csv",
     out: Path | None = None,
     all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    original: Annotated[bool, Flag] = False,
 ) -> None:
-    """Write the labels of a run of discover for other tools.
+    """Write the labels of a run of discover, as they are after review, for other tools.
 
     Parameters
     ----------
@@ -134,10 +181,12 @@ def export(
         Where. Default: in the run directory.
     all_
         The known items too, not only the new ones.
+    original
+        The labels as they were found, without what was changed in review.
     """
     from unveil.export import export as write
 
-    print(f"written: {write(run, format_, out, all_items=all_)}")
+    print(f"written: {write(run, format_, out, all_items=all_, original=original)}")
 
 
 def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool, Flag] = False) -> None:
@@ -280,3 +329,6 @@ def _skipped(names: list[str]) -> None:
             print(f"  {name}")
         if len(names) > 20:
             print(f"  … and {len(names) - 20} more, listed in record.json")
+
+
+COMMANDS = (discover, predict, review, report, export, classes, trust)

@@ -3,7 +3,7 @@
 import csv
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,14 +43,34 @@ class Request:
     device: str = "auto"
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a review has told beyond KNOWN: labels of new items by their id, and classes that an item is not of."""
+
+    labels: dict[str, str]
+    never: dict[str, str]
+    source: str
+    """Which run, and the state of its review."""
+
+
 def discover(
-    request: Request, *, out: Path, store: Path | None = None, console: Console | None = None
+    request: Request,
+    *,
+    out: Path,
+    store: Path | None = None,
+    console: Console | None = None,
+    given: Given | None = None,
 ) -> dict[str, Any]:
     """Find the novel classes of NEW; everything about it is in the directory `out`. Returns the record."""
     console = console or Console(stderr=True, markup=False)
     begun = time.monotonic()
     own = read_own(request.known, request.new)
     told = {**{key: _plain(value) for key, value in request.__dict__.items()}, "items": identity(ids=own.ids)}
+    if given is not None:
+        told["continues"] = given.source
+        own = replace(
+            own, labels=tuple(given.labels.get(i, label) for i, label in zip(own.ids, own.labels, strict=True))
+        )
     _prepare(out, told)
     with locked(out, wait=False):
         files.write_json(out / "request.json", told)
@@ -58,7 +78,8 @@ def discover(
         skipped = [own.ids[row] for row in np.flatnonzero(~kept)]
         labels = np.array(own.labels, dtype=object)[kept]
         if not any(label is None for label in labels):
-            raise UnveilError(f"no item of {request.new} can be read: {skipped[0]} and {len(skipped) - 1} more")
+            told_why = f"{skipped[0]} and {len(skipped) - 1} more cannot be read" if skipped else "all have labels"
+            raise UnveilError(f"there is no new item in {request.new} ({told_why}): nothing to discover")
         estimator = NovelClassDiscovery(
             n_novel="auto" if request.classes is None else request.classes,
             method=request.method,
@@ -74,6 +95,8 @@ def discover(
             estimator.fit(vectors, labels, folder=out / "work")
         told_warnings = [str(warning.message) for warning in caught if warning.category is UserWarning]
         estimator._source = source
+        if given is not None:
+            _keep_away(estimator, vectors, [own.ids[row] for row in np.flatnonzero(kept)], given.never)
         estimator.save(out)
         _write_items(out, own, kept, estimator)
         _write_contents(out, own, kept)
@@ -94,6 +117,21 @@ def discover(
         }
         files.write_json(out / "record.json", record)
     return record
+
+
+def _keep_away(
+    estimator: NovelClassDiscovery, vectors: NDArray[np.float32], ids: list[str], never: dict[str, str]
+) -> None:
+    """An item that was rejected from a class goes to the next likely one."""
+    place = {name: row for row, name in enumerate(ids)}
+    for name, label in never.items():
+        row = place.get(name)
+        if row is None or str(estimator.labels_[row]) != label:
+            continue
+        p = estimator.predict_proba(vectors[row : row + 1])[0]
+        p[estimator.classes_.tolist().index(estimator.labels_[row])] = -1
+        estimator.labels_[row] = estimator.classes_[int(p.argmax())]
+        estimator.confidence_[row] = max(0.0, float(p.max()))
 
 
 def _plain(value: Any) -> Any:

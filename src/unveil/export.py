@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image
 
 from unveil import files
+from unveil.corrections import REJECTED_KIND, corrected
 from unveil.discover import read_items
 from unveil.errors import UnveilError
 from unveil.runs import table
@@ -18,11 +19,12 @@ from unveil.runs import table
 Rows = list[dict[str, str]]
 
 
-def export(run: Path, kind: str, out: Path | None, *, all_items: bool = False) -> Path:
-    """Write the new items (or all) with their labels; returns where."""
+def export(run: Path, kind: str, out: Path | None, *, all_items: bool = False, original: bool = False) -> Path:
+    """Write the new items (or all) with their labels after review (or as they were found); returns where."""
     if (write := FORMATS.get(kind)) is None:
         raise UnveilError(f"the format is '{kind}': there is {', '.join(FORMATS)}")
-    rows = [row for row in read_items(run) if all_items or row["part"] == "new"]
+    items = read_items(run) if original else corrected(run)
+    rows = [row for row in items if all_items or row["part"] == "new"]
     suffix = {"folders": "", "fiftyone": ""}.get(kind, f".{'json' if kind in ('coco', 'label-studio') else kind}")
     target = out or run / f"export-{kind}{suffix}"
     if kind in ("folders", "fiftyone") and target.exists() and any(target.iterdir()):
@@ -47,7 +49,7 @@ def _npz(rows: Rows, run: Path, out: Path) -> None:
 
 def _folders(rows: Rows, run: Path, out: Path) -> None:
     """A folder for each class with links to (or, where links are not to be had, copies of) its images."""
-    for row in _with_images(rows):
+    for row in _with_images(_kept(rows)):
         folder = out / safe_name(row["label"])
         folder.mkdir(parents=True, exist_ok=True)
         _place(Path(row["path"]), folder / safe_name(row["id"].replace("/", "__")))
@@ -55,6 +57,7 @@ def _folders(rows: Rows, run: Path, out: Path) -> None:
 
 def _coco(rows: Rows, run: Path, out: Path) -> None:
     """Whole images as boxes, with the confidence as `score`."""
+    rows = _kept(rows)
     classes = sorted({row["label"] for row in rows})
     images, annotations = [], []
     for number, row in enumerate(_with_images(rows), start=1):
@@ -90,13 +93,14 @@ def _label_studio(rows: Rows, run: Path, out: Path) -> None:
             "type": "choices",
             "value": {"choices": [row["label"]]},
         }
-        score = float(row["confidence"])
-        tasks.append({"data": data, "predictions": [{"model_version": "unveil", "score": score, "result": [choice]}]})
+        told = {"model_version": "unveil", "score": float(row["confidence"]), "result": [choice]}
+        tasks.append({"data": data, "predictions": [told] if row["kind"] != REJECTED_KIND else []})
     files.write_json(out, tasks)
 
 
 def _fiftyone(rows: Rows, run: Path, out: Path) -> None:
     """A FiftyOneImageClassificationDataset: data/ and labels.json."""
+    rows = _kept(rows)
     classes = sorted({row["label"] for row in rows})
     labels: dict[str, Any] = {}
     (out / "data").mkdir(parents=True, exist_ok=True)
@@ -136,6 +140,11 @@ def safe_name(text: str) -> str:
     """A label or id as the name of one folder or file: no way out of the target, nothing hidden, nothing too long."""
     name = "".join("_" if c in '/\\:*?"<>|' or ord(c) < 32 else c for c in text).strip(" .")
     return (name or "_")[-120:]
+
+
+def _kept(rows: Rows) -> Rows:
+    """Without items that a person rejected: they are of no class."""
+    return [row for row in rows if row["kind"] != REJECTED_KIND]
 
 
 def _with_images(rows: Rows) -> Rows:

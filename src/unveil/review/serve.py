@@ -1,0 +1,64 @@
+"""`unveil review RUN` as a process: binds, tells its address, serves until it is stopped."""
+
+import socket
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from unveil.errors import UnveilError
+from unveil.look import load
+from unveil.review.guard import Access, allowed_hosts
+from unveil.review.server import application
+
+
+def serve(run: Path, *, host: str, port: int, browser: bool) -> None:
+    """Serve the review page of a run until Ctrl-C."""
+    look = load(run)
+    bound = _bind(host, port)
+    port = bound.getsockname()[1]
+    access = Access(port=port, hosts=allowed_hosts(host, port))
+    config = uvicorn.Config(
+        application(look, access),
+        log_level="warning",
+        access_log=False,  # addresses carry the token
+        server_header=False,
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+    )
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={access.token}"
+    print(f"review of {run}: {address}", flush=True)
+    if shown != host:
+        print("every machine that reaches this one can open it with that token", flush=True)
+    print("stop with Ctrl-C; every action is kept at once", flush=True)
+    _Server(config, address if browser else None).run(sockets=[bound])
+    print(f"the review is in {run / 'review.jsonl'}; next: unveil export {run}")
+
+
+class _Server(uvicorn.Server):
+    """Opens the browser when there is something to see."""
+
+    def __init__(self, config: uvicorn.Config, address: str | None) -> None:
+        super().__init__(config)
+        self._address = address
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        if self._address is not None:
+            webbrowser.open(self._address)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65535:
+        raise UnveilError(f"--port is {port}: give 1 to 65535, or none for a free one")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        raise UnveilError(f"{host}:{port} cannot be used ({error.strerror}): choose another --port or --host") from None
+    return bound

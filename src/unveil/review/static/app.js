@@ -1,0 +1,101 @@
+// The page: which view is shown, what holds for all of them, and the keys.
+
+import { get, redo, refresh, undo } from "./api.js";
+import { exportDialog, helpDialog } from "./dialogs.js";
+import { byId, h, percent, typing } from "./dom.js";
+import { gallery } from "./gallery.js";
+import { classItems, duplicateItems, rejectedItems, similarItems } from "./items.js";
+import { mapView } from "./map.js";
+import { listen, store } from "./store.js";
+
+let view = null;
+let from = "#/";
+
+const VIEWS = [
+  [/^#\/class\/(\d+)$/, (id) => classItems(Number(id)), "gallery"],
+  [/^#\/similar\/(\d+)$/, (row) => similarItems(Number(row)), "gallery"],
+  [/^#\/rejected$/, rejectedItems, "gallery"],
+  [/^#\/duplicates$/, duplicateItems, "duplicates"],
+  [/^#\/map$/, mapView, "map"],
+  [/^#\/$|^$/, gallery, "gallery"],
+];
+
+function show() {
+  const [pattern, make, tab] = VIEWS.find(([wanted]) => wanted.test(location.hash)) ?? VIEWS.at(-1);
+  view?.leave?.();
+  byId("selection").hidden = true;
+  document.body.classList.toggle("filled", pattern !== VIEWS.at(-1)[0]);
+  view = make(...(pattern.exec(location.hash) ?? []).slice(1));
+  byId("main").replaceChildren(view.node);
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.dataset.view === tab) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  view.shown?.();
+}
+
+function frame(state) {
+  const { new: all, reviewed } = state.items;
+  byId("meter").value = all ? reviewed / all : 1;
+  byId("reviewed").textContent = `${percent(all ? reviewed / all : 1)} reviewed`;
+  for (const word of ["undo", "redo"]) {
+    byId(word).disabled = !state[word];
+    byId(word).title = state[word] ? `${word} ${state[word]} (${word[0]})` : `nothing to ${word}`;
+  }
+}
+
+function back() {
+  if (location.hash === "" || location.hash === "#/") return;
+  location.hash = from.startsWith("#/class") && location.hash.startsWith("#/similar") ? from : "#/";
+}
+
+const KEYS = { u: undo, r: redo, "?": helpDialog, Escape: back };
+
+function pressed(event) {
+  if (document.querySelector("dialog[open]")) return;
+  if (typing(event)) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z") {
+    event.preventDefault();
+    (event.shiftKey ? redo : undo)();
+    return;
+  }
+  if (view?.key?.(event)) {
+    event.preventDefault();
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") {
+    event.preventDefault();
+    if (!document.querySelector("#search")) location.hash = "#/";
+    requestAnimationFrame(() => document.querySelector("#search")?.focus());
+  } else if (KEYS[event.key]) {
+    event.preventDefault();
+    KEYS[event.key]();
+  }
+}
+
+async function begin() {
+  store.about = await get("/api/about");
+  byId("run").textContent = store.about.run;
+  document.title = `${store.about.run} · unveil review`;
+  listen(frame);
+  await refresh();
+  byId("undo").addEventListener("click", undo);
+  byId("redo").addEventListener("click", redo);
+  byId("help").addEventListener("click", helpDialog);
+  byId("export").addEventListener("click", exportDialog);
+  window.addEventListener("hashchange", (event) => {
+    from = new URL(event.oldURL).hash;
+    show();
+  });
+  window.addEventListener("keydown", pressed);
+  // another tab may have gone on
+  window.addEventListener("focus", () => refresh().catch(() => {}));
+  show();
+  document.body.dataset.ready = "yes";
+}
+
+begin().catch((error) => byId("main").replaceChildren(h("p", { class: "empty" }, `The page cannot be shown: ${error.message}`)));

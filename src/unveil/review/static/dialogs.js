@@ -1,0 +1,208 @@
+// Questions in front of the page: which class, how to split, which format, which keys.
+
+import { get, post } from "./api.js";
+import { count, h, percent } from "./dom.js";
+import { mosaic, thumbs } from "./loader.js";
+import { className, store } from "./store.js";
+
+const SHOWN = 60;
+
+/** A dialog that resolves to what it is closed with, or null. */
+function open(title, build) {
+  return new Promise((resolve) => {
+    let answer = null;
+    const dialog = h("dialog", { "aria-label": title }, h("h2", {}, title));
+    const close = (value = null) => {
+      answer = value;
+      dialog.close();
+    };
+    const off = thumbs.listen(() => dialog.redraw?.());
+    dialog.addEventListener("close", () => {
+      off();
+      dialog.remove();
+      resolve(answer);
+    });
+    build(dialog, close);
+    document.body.append(dialog);
+    dialog.showModal();
+    dialog.redraw?.();
+  });
+}
+
+function strip(rows, columns) {
+  const canvas = h("canvas", { class: "strip", "aria-hidden": "true" });
+  canvas.paint = () => mosaic(canvas, rows, columns, 1);
+  return canvas;
+}
+
+/** Choose a class by typing and arrows; with `create` also a new one, named by what was typed. */
+export function pick(title, choices, { create = false } = {}) {
+  return open(title, (dialog, close) => {
+    const input = h("input", {
+      type: "text",
+      role: "combobox",
+      "aria-expanded": "true",
+      "aria-controls": "choices",
+      "aria-label": create ? "Search, or name a new class" : "Search",
+      placeholder: create ? "Search, or name a new class" : "Search by name",
+      maxlength: 200,
+      autofocus: true,
+    });
+    const list = h("ul", { id: "choices", role: "listbox", "aria-label": title });
+    let options = [];
+    let at = 0;
+
+    function mark(place) {
+      at = Math.max(0, Math.min(place, options.length - 1));
+      options.forEach(({ node }, i) => node.setAttribute("aria-selected", String(i === at)));
+      options[at]?.node.scrollIntoView({ block: "nearest" });
+      if (options[at]) input.setAttribute("aria-activedescendant", options[at].node.id);
+    }
+
+    function fill() {
+      const text = input.value.trim();
+      const found = choices.filter((one) => one.name.toLowerCase().includes(text.toLowerCase())).slice(0, SHOWN);
+      const exact = found.some((one) => one.name === text);
+      const fresh = create && !exact ? [{ text, fresh: true }] : [];
+      const all = text ? [...found, ...fresh] : [...fresh, ...found];
+      options = all.map((value, i) => {
+        const label = value.fresh ? (text ? `New class “${text}”` : "New class") : value.name;
+        const about = value.fresh || value.size === null ? "" : `${value.novel ? "" : "known · "}${value.size.toLocaleString("en")}`;
+        const picture = value.fresh || !store.about.pictures ? h("span", { class: "strip" }) : strip(value.typical, 4);
+        const node = h(
+          "li",
+          { id: `choice-${i}`, role: "option", onclick: () => close(value), class: value.fresh ? "fresh" : "" },
+          picture,
+          h("span", { class: "label" }, label),
+          h("span", { class: "muted" }, about),
+        );
+        return { node, value };
+      });
+      list.replaceChildren(...options.map(({ node }) => node));
+      if (!options.length) list.append(h("li", { class: "none" }, "No class is called so."));
+      mark(0);
+      dialog.redraw();
+    }
+
+    dialog.redraw = () => list.querySelectorAll("canvas").forEach((canvas) => canvas.paint());
+    input.addEventListener("input", fill);
+    input.addEventListener("keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
+      if (step) mark(at + step);
+      else if (event.key === "Enter" && options[at]) close(options[at].value);
+      else return;
+      event.preventDefault();
+    });
+    dialog.classList.add("picker");
+    dialog.append(input, list);
+    fill();
+  });
+}
+
+/** Look at a split before it is made; resolves to lists of rows. */
+export function splitDialog(id) {
+  return open(`Split ${className(id)}`, (dialog, close) => {
+    let parts = null;
+    const box = h("div", { class: "parts", "aria-live": "polite" });
+    const apply = h("button", { type: "button", class: "primary", disabled: true, onclick: () => close(parts) }, "Split");
+    const numbers = h("div", { class: "segments", role: "group", "aria-label": "How many parts" });
+
+    async function preview(number) {
+      parts = null;
+      apply.disabled = true;
+      for (const button of numbers.children) button.setAttribute("aria-pressed", String(Number(button.textContent) === number));
+      box.replaceChildren(h("p", { class: "empty" }, "Looking for parts…"));
+      try {
+        ({ parts } = await post("/api/split-preview", { cluster: id, parts: number }));
+      } catch (error) {
+        box.replaceChildren(h("p", { class: "empty" }, error.message));
+        return;
+      }
+      const shown = await Promise.all(parts.map(part));
+      box.replaceChildren(...shown);
+      apply.disabled = false;
+      apply.textContent = `Split into ${parts.length}`;
+      apply.focus();
+      dialog.redraw();
+    }
+
+    async function part(rows, place) {
+      const title = place === 0 ? `${className(id)} keeps` : "New class";
+      const head = h("p", {}, h("strong", {}, title), h("span", { class: "muted" }, ` ${count(rows.length, "item")}`));
+      if (store.about.pictures) return h("section", {}, head, h("canvas", { class: "sheet", "aria-hidden": "true" }));
+      const items = await get(`/api/items?rows=${rows.slice(0, 6).join(",")}`);
+      return h("section", {}, head, h("ul", {}, items.map((item) => h("li", {}, item.id))));
+    }
+
+    dialog.redraw = () => box.querySelectorAll("canvas").forEach((canvas, i) => mosaic(canvas, parts?.[i] ?? [], 10, 2));
+    for (const number of [2, 3, 4, 5, 6]) {
+      numbers.append(h("button", { type: "button", onclick: () => preview(number) }, String(number)));
+    }
+    dialog.classList.add("wide");
+    const cancel = h("button", { type: "button", onclick: () => close() }, "Cancel");
+    dialog.append(h("p", { class: "muted" }, "How many parts?"), numbers, box, h("div", { class: "ends" }, cancel, apply));
+    preview(2);
+  });
+}
+
+export function exportDialog() {
+  const { new: all, reviewed } = store.state.items;
+  return open("Export", (dialog, close) => {
+    const names = {
+      csv: "CSV: one line for each item",
+      npz: "NumPy archive, with features",
+      folders: "A folder of images for each class",
+      coco: "COCO annotations",
+      "label-studio": "Label Studio tasks",
+      fiftyone: "FiftyOne data set",
+      parquet: "Parquet",
+    };
+    const options = store.about.formats.map((kind) => h("option", { value: kind }, names[kind] ?? kind));
+    const format = h("select", { "aria-label": "Format" }, options);
+    const result = h("p", { class: "result", role: "status" });
+    const go = h("button", { type: "button", class: "primary" }, "Export");
+    go.addEventListener("click", async () => {
+      go.disabled = true;
+      result.textContent = "Writing…";
+      try {
+        const { written } = await post("/api/export", { format: format.value });
+        result.textContent = `Written: ${written}`;
+        result.dataset.written = written;
+      } catch (error) {
+        result.textContent = error.message;
+      }
+      go.disabled = false;
+    });
+    const told = `${percent(all ? reviewed / all : 1)} of ${count(all, "new item")} are reviewed. The original result is not changed.`;
+    const done = h("button", { type: "button", onclick: () => close() }, "Close");
+    dialog.append(h("p", { class: "muted" }, told), format, result, h("div", { class: "ends" }, done, go));
+  });
+}
+
+const KEYS = [
+  ["arrows", "go through classes or items"],
+  ["enter", "open"],
+  ["space", "select; with shift and arrows, a range"],
+  ["n", "name the class"],
+  ["a", "mark it as reviewed"],
+  ["k", "it is a known class"],
+  ["m", "merge"],
+  ["s", "split"],
+  ["v", "move the selected items"],
+  ["x", "reject the selected items"],
+  ["f", "show items similar to this one"],
+  ["u, r", "undo, redo"],
+  ["/", "search"],
+  ["esc", "back"],
+  ["?", "these keys"],
+];
+
+export function helpDialog() {
+  return open("Keys", (dialog, close) => {
+    const list = KEYS.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]);
+    const words = store.about.words.map((line) => h("li", {}, line));
+    dialog.append(h("dl", { class: "keys" }, list));
+    if (words.length) dialog.append(h("h3", {}, "About this discovery"), h("ul", { class: "words" }, words));
+    dialog.append(h("div", { class: "ends" }, h("button", { type: "button", class: "primary", onclick: () => close() }, "Close")));
+  });
+}

@@ -1,0 +1,259 @@
+// All classes as cards, the surest first.
+
+import { accept, known, merge, nameField, split } from "./actions.js";
+import { count, h, percent } from "./dom.js";
+import { infos, mosaic, tellingText, thumbs } from "./loader.js";
+import { knownClasses, listen, clusters, store, surestFirst } from "./store.js";
+
+const memory = { text: "", sure: "all", status: "all", focus: null, selected: new Set() };
+export const SURE = { all: [0, 1.01], high: [0.9, 1.01], middle: [0.7, 0.9], low: [0, 0.7] };
+
+export function sureSelect(value, change) {
+  const names = { all: "Any confidence", high: "90 % and more", middle: "70 to 90 %", low: "Below 70 %" };
+  return select("Confidence", names, value, change);
+}
+
+export function select(label, names, value, change) {
+  const options = Object.entries(names).map(([key, text]) => h("option", { value: key, selected: key === value }, text));
+  return h("select", { "aria-label": label, onchange: (event) => change(event.target.value) }, options);
+}
+
+function card(id) {
+  const name = nameField(id);
+  const canvas = h("canvas", { "aria-hidden": "true" });
+  const words = h("ul", { class: "telling" });
+  const meta = h("p", { class: "meta" });
+  const badges = h("p", { class: "badges" });
+  const bar = h("progress", { max: 1, "aria-label": "Mean confidence" });
+  const node = h("article", { class: "card", tabindex: -1, "data-id": id }, store.about.pictures ? canvas : words, name, meta, bar, badges);
+  const parts = { node, name, drawn: null };
+
+  parts.update = () => {
+    const one = store.byId.get(id);
+    name.update();
+    meta.textContent = `${count(one.size, "item")} · ${percent(one.confidence)} sure`;
+    bar.value = one.confidence;
+    const marks = [
+      one.reviewed && h("span", { class: "badge good" }, "✓ reviewed"),
+      one.known !== null && h("span", { class: "badge" }, `known class, found as ${one.own}`),
+      !one.novel && one.new > 0 && h("span", { class: "badge" }, `${count(one.new, "new item")}`),
+    ];
+    badges.replaceChildren(...marks.filter(Boolean));
+    node.setAttribute("aria-label", `${one.name}, ${meta.textContent}${one.reviewed ? ", reviewed" : ""}`);
+    node.classList.toggle("selected", memory.selected.has(id));
+    const key = one.typical.join();
+    if (parts.drawn !== key) parts.drawn = null;
+  };
+
+  parts.paint = () => {
+    const { typical } = store.byId.get(id);
+    if (parts.drawn || !parts.near) return;
+    if (store.about.pictures) {
+      canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
+      if (mosaic(canvas, typical, 4, 2, 3)) parts.drawn = typical.join();
+      return;
+    }
+    const shown = typical.slice(0, 3);
+    infos.want(shown);
+    const found = shown.map((row) => infos.get(row)).filter(Boolean);
+    words.replaceChildren(...found.map((info) => h("li", {}, h("strong", {}, info.id), ` ${tellingText(info)[0] ?? ""}`)));
+    if (found.length === shown.length) parts.drawn = typical.join();
+  };
+  return parts;
+}
+
+export function gallery() {
+  const cards = new Map();
+  const search = h("input", { id: "search", type: "search", placeholder: "Search by name  /", "aria-label": "Search by name", value: memory.text });
+  const status = select("Status", { all: "All classes", open: "To review", done: "Reviewed" }, memory.status, (value) => {
+    memory.status = value;
+    update();
+  });
+  const sure = sureSelect(memory.sure, (value) => {
+    memory.sure = value;
+    update();
+  });
+  const chosen = h("div", { class: "chosen", hidden: true });
+  const heading = h("h1", {});
+  const intro = h("p", { class: "muted intro" }, store.about.words.find((line) => line.startsWith("how sure")) ?? "");
+  const found = h("section", { class: "cards", "aria-label": "Clusters" });
+  const fixed = h("section", { class: "cards small", "aria-label": "Known classes" });
+  const fixedHead = h("h2", {}, "Known classes");
+  const empty = h("p", { class: "empty", hidden: true });
+  const rejected = h("a", { class: "rejected", href: "#/rejected" });
+  const tools = h("div", { class: "toolbar" }, search, status, sure, chosen);
+  const node = h("div", { class: "gallery" }, heading, intro, tools, empty, found, rejected, fixedHead, fixed);
+
+  const near = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) {
+        const one = cards.get(Number(entry.target.dataset.id));
+        if (one) one.near = entry.isIntersecting;
+      }
+      paint();
+    },
+    { rootMargin: "400px" },
+  );
+
+  const paint = () => cards.forEach((one) => one.node.isConnected && one.paint());
+
+  function wanted(one) {
+    const [low, high] = SURE[memory.sure];
+    const text = memory.text.trim().toLowerCase();
+    if (text && !one.name.toLowerCase().includes(text) && !one.own.toLowerCase().includes(text)) return false;
+    if (memory.status !== "all" && one.reviewed !== (memory.status === "done")) return false;
+    return one.confidence >= low && one.confidence < high;
+  }
+
+  function place(section, classes) {
+    const nodes = classes.map(({ id }) => {
+      if (!cards.has(id)) {
+        cards.set(id, card(id));
+        near.observe(cards.get(id).node);
+      }
+      cards.get(id).update();
+      return cards.get(id).node;
+    });
+    const same = nodes.length === section.children.length && nodes.every((node, i) => node === section.children[i]);
+    if (!same) section.replaceChildren(...nodes);
+  }
+
+  function update() {
+    const all = clusters();
+    memory.selected.forEach((id) => store.byId.has(id) || memory.selected.delete(id));
+    for (const id of cards.keys()) {
+      if (!store.byId.has(id)) cards.delete(id);
+    }
+    const shown = all.filter(wanted).sort(surestFirst);
+    const others = knownClasses().filter(wanted);
+    heading.textContent = all.length ? `${count(all.length, "class", "classes")} found` : "No novel classes";
+    place(found, shown);
+    place(fixed, others);
+    fixedHead.hidden = !others.length;
+    empty.hidden = shown.length > 0;
+    empty.textContent = all.length ? "No class fits this search." : "Every new item belongs to a known class.";
+    rejected.hidden = !store.state.rejected;
+    rejected.textContent = `${count(store.state.rejected, "rejected item")} ›`;
+    picked();
+    point(memory.focus, false);
+    paint();
+  }
+
+  function picked() {
+    const ids = [...memory.selected];
+    chosen.hidden = !ids.length;
+    const button = (text, run, off = false) => h("button", { type: "button", onclick: run, disabled: off }, text);
+    chosen.replaceChildren(
+      h("span", {}, `${ids.length} selected`),
+      button("Merge", () => mergeSelected(), ids.length < 2),
+      button("Clear", () => (memory.selected.clear(), update())),
+    );
+  }
+
+  const order = () => [...node.querySelectorAll(".card")];
+  const focused = () => Number(order().find((one) => one.tabIndex === 0)?.dataset.id ?? NaN);
+
+  function point(id, move = true) {
+    const nodes = order();
+    const target = nodes.find((one) => Number(one.dataset.id) === id) ?? nodes[0];
+    nodes.forEach((one) => (one.tabIndex = one === target ? 0 : -1));
+    if (!target) return;
+    if (move) {
+      memory.focus = Number(target.dataset.id);
+      target.focus();
+    }
+  }
+
+  function toggle(id) {
+    if (!store.byId.get(id).novel) return;
+    if (!memory.selected.delete(id)) memory.selected.add(id);
+    cards.get(id).update();
+    picked();
+  }
+
+  async function mergeSelected() {
+    const ids = memory.selected.size ? [...memory.selected] : [focused()];
+    if (await merge(ids)) {
+      memory.selected.clear();
+      update();
+      point(ids[0]);
+    }
+  }
+
+  function step(by, line) {
+    const nodes = order();
+    const at = nodes.findIndex((one) => one.tabIndex === 0);
+    if (at < 0) return;
+    let next = at + by;
+    if (line) {
+      const here = nodes[at].getBoundingClientRect();
+      const far = nodes
+        .map((one, i) => [one.getBoundingClientRect(), i])
+        .filter(([box]) => (by > 0 ? box.top > here.top + 8 : box.top < here.top - 8))
+        .map(([box, i]) => [Math.abs(box.top - here.top) * 10 + Math.abs(box.left - here.left), i])
+        .sort((a, b) => a[0] - b[0])[0];
+      if (!far) return;
+      next = far[1];
+    }
+    point(Number(nodes[Math.max(0, Math.min(next, nodes.length - 1))].dataset.id));
+  }
+
+  const open = (id) => (location.hash = `#/class/${id}`);
+
+  node.addEventListener("click", (event) => {
+    const at = event.target.closest(".card");
+    if (!at) return;
+    const id = Number(at.dataset.id);
+    memory.focus = id;
+    if (event.ctrlKey || event.metaKey || event.shiftKey) toggle(id);
+    else open(id);
+  });
+  node.addEventListener("focusin", (event) => {
+    const at = event.target.closest(".card");
+    if (at) {
+      memory.focus = Number(at.dataset.id);
+      order().forEach((one) => (one.tabIndex = one === at ? 0 : -1));
+    }
+  });
+  search.addEventListener("input", () => {
+    memory.text = search.value;
+    update();
+  });
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowDown" || event.key === "Enter") {
+      event.preventDefault();
+      point(Number(order()[0]?.dataset.id));
+    }
+  });
+
+  const offs = [listen(update), thumbs.listen(paint), infos.listen(paint)];
+  const resized = () => (cards.forEach((one) => (one.drawn = null)), paint());
+  window.addEventListener("resize", resized);
+  const KEYS = {
+    ArrowRight: () => step(1),
+    ArrowLeft: () => step(-1),
+    ArrowDown: () => step(1, true),
+    ArrowUp: () => step(-1, true),
+    Enter: (id) => open(id),
+    " ": toggle,
+    n: (id) => cards.get(id).name.edit(),
+    m: mergeSelected,
+    s: split,
+    k: known,
+    a: accept,
+    Escape: () => (memory.selected.clear(), update()),
+  };
+  return {
+    node,
+    shown: () => (update(), point(memory.focus)),
+    leave: () => (offs.forEach((off) => off()), near.disconnect(), window.removeEventListener("resize", resized)),
+    key: (event) => {
+      const id = focused();
+      if (event.ctrlKey || event.metaKey || event.altKey || Number.isNaN(id) || !KEYS[event.key]) return false;
+      if (event.target instanceof HTMLButtonElement && (event.key === "Enter" || event.key === " ")) return false;
+      if (event.target instanceof HTMLAnchorElement && event.key === "Enter") return false;
+      KEYS[event.key](id);
+      return true;
+    },
+  };
+}

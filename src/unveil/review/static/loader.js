@@ -1,0 +1,105 @@
+// Things about single items, fetched in blocks: small pictures and descriptions. What is wanted now comes first.
+
+import { fetched, get } from "./api.js";
+import { store } from "./store.js";
+
+const BLOCK = 64;
+const WAITING = 512; // older wishes are dropped: they have scrolled away
+const COLUMNS = 8;
+
+class Loader {
+  constructor(load, kept) {
+    this.load = load;
+    this.kept = kept;
+    this.found = new Map();
+    this.blocks = [];
+    this.waiting = [];
+    this.coming = new Set();
+    this.listeners = new Set();
+    this.busy = 0;
+  }
+
+  get(row) {
+    return this.found.get(row);
+  }
+
+  listen(call) {
+    this.listeners.add(call);
+    return () => this.listeners.delete(call);
+  }
+
+  want(rows) {
+    const missing = rows.filter((row) => !this.found.has(row) && !this.coming.has(row));
+    if (!missing.length) return;
+    const wished = new Set(missing);
+    this.waiting = [...missing, ...this.waiting.filter((row) => !wished.has(row))].slice(0, WAITING);
+    queueMicrotask(() => this.next());
+  }
+
+  async next() {
+    while (this.busy < 3 && this.waiting.length) {
+      const rows = this.waiting.splice(0, BLOCK);
+      rows.forEach((row) => this.coming.add(row));
+      this.busy += 1;
+      this.block(rows).finally(() => {
+        this.busy -= 1;
+        rows.forEach((row) => this.coming.delete(row));
+        this.next();
+      });
+    }
+  }
+
+  async block(rows) {
+    const values = await this.load(rows).catch(() => rows.map(() => null));
+    rows.forEach((row, place) => this.found.set(row, values[place]));
+    this.blocks.push(rows);
+    if (this.blocks.length > this.kept) this.blocks.shift().forEach((row) => this.found.delete(row));
+    for (const call of [...this.listeners]) call();
+  }
+}
+
+async function sheet(rows) {
+  const response = await fetched(`/api/thumbs?rows=${rows.join(",")}`);
+  const sizes = response.headers.get("X-Sizes").split(",");
+  const image = await createImageBitmap(await response.blob());
+  const side = store.about.side;
+  return sizes.map((size, place) => {
+    const [width, height] = size.split("x").map(Number);
+    return { image, width, height, x: (place % COLUMNS) * side, y: Math.floor(place / COLUMNS) * side };
+  });
+}
+
+export const thumbs = new Loader(sheet, 60);
+export const infos = new Loader((rows) => get(`/api/items?rows=${rows.join(",")}`), 200);
+
+/** Draw a small picture into a box, whole, in its own shape. False while it is not here. */
+export function draw(context, row, x, y, width, height) {
+  const cell = thumbs.get(row);
+  if (!cell || !cell.width) return cell !== undefined;
+  const scale = Math.min(width / cell.width, height / cell.height);
+  const [w, h] = [Math.round(cell.width * scale), Math.round(cell.height * scale)];
+  context.imageSmoothingQuality = "high";
+  const [left, top] = [Math.round(x + (width - w) / 2), Math.round(y + (height - h) / 2)];
+  context.drawImage(cell.image, cell.x, cell.y, cell.width, cell.height, left, top, w, h);
+  return true;
+}
+
+/** Several pictures on one canvas, in columns. False while some are not here. */
+export function mosaic(canvas, rows, columns, lines, gap = 2) {
+  const ratio = window.devicePixelRatio || 1;
+  const [width, height] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio];
+  if (!width) return false;
+  if (canvas.width !== Math.round(width)) [canvas.width, canvas.height] = [Math.round(width), Math.round(height)];
+  const context = canvas.getContext("2d");
+  const space = gap * ratio;
+  const [w, h] = [(width - space * (columns - 1)) / columns, (height - space * (lines - 1)) / lines];
+  const shown = rows.slice(0, columns * lines);
+  thumbs.want(shown);
+  return shown
+    .map((row, i) => draw(context, row, (i % columns) * (w + space), Math.floor(i / columns) * (h + space), w, h))
+    .every(Boolean);
+}
+
+/** The most telling numbers of an item without a picture. */
+export const tellingText = (info) =>
+  info.telling.map((one) => `column ${one.column} is ${one.value} (${one.spreads > 0 ? "+" : ""}${one.spreads} σ)`);

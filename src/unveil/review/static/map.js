@@ -1,0 +1,257 @@
+// All items as points. Draw around some to select them; the wheel zooms, shift and drag moves the map.
+
+import { move, reject } from "./actions.js";
+import { fetched } from "./api.js";
+import { announce, count, h, percent } from "./dom.js";
+import { selectionBar } from "./items.js";
+import { draw, infos, thumbs } from "./loader.js";
+import { className, clusters, listen, store, surestFirst } from "./store.js";
+
+const REACH = 9; // pixels from the pointer to a point
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+/** Neighbouring numbers get colours far apart. */
+const hue = (number) => (number * 137.508 + 250) % 360;
+const color = (id, known) => {
+  if (id < known) return dark.matches ? "hsl(220 6% 42%)" : "hsl(220 8% 74%)";
+  const number = id - known;
+  const light = (dark.matches ? 62 : 46) + [0, 9, -7][Math.floor(number / 9) % 3];
+  return `hsl(${hue(number)} 62% ${light}%)`;
+};
+
+export function mapView() {
+  const canvas = h("canvas", { class: "map", tabindex: 0, role: "img", "aria-label": "Map of all items. Select classes in the list beside it." });
+  const tip = h("div", { class: "tip", hidden: true }, h("canvas", { width: 112, height: 112 }), h("div", {}));
+  const legend = h("ul", { class: "legend", "aria-label": "Classes" });
+  const hint = h("p", { class: "muted hint" }, "Draw around items to select them. Wheel: zoom. Shift and drag: move the map. 0: everything.");
+  const stage = h("div", { class: "stage" }, canvas, tip, hint);
+  const node = h("div", { class: "mapview" }, stage, h("aside", { class: "side" }, h("h2", {}, "Classes"), legend));
+  const context = canvas.getContext("2d");
+  let points = new Float32Array(0);
+  let labels = new Int32Array(0);
+  let fresh = null; // which items came without a label
+  let selected = new Set();
+  let view = { scale: 1, x: 0, y: 0 };
+  let lasso = null;
+  let drag = null;
+  let lit = null;
+  let at = -1;
+  let framed = 0;
+
+  const known = store.state.classes.filter((one) => !one.novel).length;
+  const bytes = async (path) => (await fetched(path)).arrayBuffer();
+
+  const size = () => Math.min(canvas.clientWidth, canvas.clientHeight) * 0.92;
+  const place = (i) => {
+    const s = size() * view.scale;
+    return [canvas.clientWidth / 2 + (points[2 * i] - 0.5) * s + view.x, canvas.clientHeight / 2 - (points[2 * i + 1] - 0.5) * s + view.y];
+  };
+
+  function soon() {
+    framed ||= requestAnimationFrame(() => {
+      framed = 0;
+      paint();
+    });
+  }
+
+  function paint() {
+    const ratio = window.devicePixelRatio || 1;
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    if (!width) return;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    context.scale(ratio, ratio);
+    const n = labels.length;
+    const dot = Math.max(2, Math.min(7, (n > 20000 ? 2 : n > 4000 ? 3 : 5) * Math.sqrt(view.scale)));
+    const groups = new Map();
+    for (let i = 0; i < n; i += 1) {
+      if (!groups.has(labels[i])) groups.set(labels[i], []);
+      groups.get(labels[i]).push(i);
+    }
+    const order = [...groups.keys()].sort((a, b) => (a >= known) - (b >= known) || (a === lit) - (b === lit));
+    for (const id of order) {
+      if (id < 0) continue;
+      context.fillStyle = color(id, known);
+      context.globalAlpha = lit !== null && id !== lit ? 0.15 : id < known ? 0.7 : 0.85;
+      context.beginPath();
+      for (const i of groups.get(id)) {
+        const [x, y] = place(i);
+        if (x < -5 || y < -5 || x > width + 5 || y > height + 5) continue;
+        if (dot < 4) context.rect(x - dot / 2, y - dot / 2, dot, dot);
+        else {
+          context.moveTo(x + dot / 2, y);
+          context.arc(x, y, dot / 2, 0, 7);
+        }
+      }
+      context.fill();
+    }
+    context.globalAlpha = 1;
+    const ink = getComputedStyle(document.body).color;
+    context.strokeStyle = ink;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    for (const i of selected) {
+      const [x, y] = place(i);
+      context.moveTo(x + dot / 2 + 1.5, y);
+      context.arc(x, y, dot / 2 + 1.5, 0, 7);
+    }
+    context.stroke();
+    if (lasso) {
+      context.beginPath();
+      lasso.forEach(([x, y], i) => (i ? context.lineTo(x, y) : context.moveTo(x, y)));
+      context.closePath();
+      context.globalAlpha = 0.12;
+      context.fillStyle = ink;
+      context.fill();
+      context.globalAlpha = 1;
+      context.setLineDash([5, 4]);
+      context.stroke();
+      context.setLineDash([]);
+    }
+  }
+
+  function choose(rows) {
+    selected = new Set(rows);
+    const all = [...selected];
+    selectionBar(all, { clear: () => choose([]) });
+    announce(`${all.length} selected`);
+    soon();
+  }
+
+  function inside() {
+    const path = new Path2D();
+    lasso.forEach(([x, y], i) => (i ? path.lineTo(x, y) : path.moveTo(x, y)));
+    path.closePath();
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    const found = [];
+    for (let i = 0; i < labels.length; i += 1) {
+      if (fresh[i] && labels[i] >= 0 && context.isPointInPath(path, ...place(i))) found.push(i);
+    }
+    return found;
+  }
+
+  function nearest(x, y) {
+    let [best, far] = [-1, REACH * REACH];
+    for (let i = 0; i < labels.length; i += 1) {
+      const [px, py] = place(i);
+      const apart = (px - x) ** 2 + (py - y) ** 2;
+      if (apart < far && labels[i] >= 0) [best, far] = [i, apart];
+    }
+    return best;
+  }
+
+  function tell(x, y) {
+    tip.hidden = at < 0;
+    if (at < 0) return;
+    thumbs.want([at]);
+    infos.want([at]);
+    const [picture, text] = tip.children;
+    picture.hidden = !store.about.pictures;
+    const box = picture.getContext("2d");
+    box.clearRect(0, 0, 112, 112);
+    draw(box, at, 0, 0, 112, 112);
+    const info = infos.get(at);
+    text.replaceChildren(h("strong", {}, className(labels[at])), h("span", { class: "muted" }, info ? `${info.id} · ${percent(info.confidence)}` : "…"));
+    if (x !== undefined) {
+      tip.style.left = `${Math.min(x + 16, canvas.clientWidth - 190)}px`;
+      tip.style.top = `${Math.min(y + 16, canvas.clientHeight - 180)}px`;
+    }
+  }
+
+  function zoom(by, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
+    const scale = Math.max(0.5, Math.min(60, view.scale * by));
+    const real = scale / view.scale;
+    const [cx, cy] = [x - canvas.clientWidth / 2, y - canvas.clientHeight / 2];
+    view = { scale, x: cx - (cx - view.x) * real, y: cy - (cy - view.y) * real };
+    soon();
+  }
+
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    if (event.shiftKey || event.button === 1) drag = [event.offsetX - view.x, event.offsetY - view.y];
+    else if (event.button === 0) lasso = [[event.offsetX, event.offsetY]];
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const [x, y] = [event.offsetX, event.offsetY];
+    if (drag) view = { ...view, x: x - drag[0], y: y - drag[1] };
+    else if (lasso) lasso.push([x, y]);
+    else {
+      at = nearest(x, y);
+      tell(x, y);
+      return;
+    }
+    soon();
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    if (lasso && lasso.length > 3) choose(inside());
+    else if (lasso) {
+      const one = nearest(event.offsetX, event.offsetY);
+      choose(one >= 0 && fresh[one] ? (event.ctrlKey ? [...selected, one] : [one]) : []);
+    }
+    lasso = drag = null;
+    soon();
+  });
+  canvas.addEventListener("pointerleave", () => ((at = -1), tell()));
+  canvas.addEventListener("wheel", (event) => (event.preventDefault(), zoom(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY)), { passive: false });
+
+  function list() {
+    const light = (id) => () => ((lit = id), soon());
+    const items = [...clusters()].sort(surestFirst).map((one) => {
+      const swatch = h("span", { class: "swatch" });
+      swatch.style.background = color(one.id, known);
+      const all = () => choose([...labels.keys()].filter((i) => labels[i] === one.id && fresh[i]));
+      const button = h("button", { type: "button", onclick: all, title: "Select its items" }, swatch, h("span", { class: "label" }, one.name), h("span", { class: "muted" }, one.size.toLocaleString("en")));
+      for (const [event, id] of [["mouseenter", one.id], ["focus", one.id], ["mouseleave", null], ["blur", null]]) button.addEventListener(event, light(id));
+      return h("li", {}, button);
+    });
+    const given = h("span", { class: "swatch" });
+    given.style.background = color(0, known);
+    const last = known ? [h("li", { class: "given" }, given, h("span", { class: "label" }, count(known, "known class", "known classes")))] : [];
+    legend.replaceChildren(...items, ...last);
+  }
+
+  async function load() {
+    const [coordinates, now, given] = await Promise.all([bytes("/api/map"), bytes("/api/labels"), bytes("/api/new")]);
+    points = new Float32Array(coordinates);
+    fresh = new Uint8Array(given);
+    labels = new Int32Array(now);
+    list();
+    soon();
+  }
+
+  async function relabel() {
+    labels = new Int32Array(await bytes("/api/labels"));
+    infos.found.clear();
+    list();
+    soon();
+  }
+
+  const offs = [listen(relabel), thumbs.listen(() => tell()), infos.listen(() => tell())];
+  const watch = new ResizeObserver(soon);
+  watch.observe(canvas);
+  dark.addEventListener("change", soon);
+  const pan = (x, y) => () => ((view = { ...view, x: view.x + x, y: view.y + y }), soon());
+  const KEYS = {
+    "+": () => zoom(1.3),
+    "-": () => zoom(1 / 1.3),
+    0: () => ((view = { scale: 1, x: 0, y: 0 }), soon()),
+    v: async () => selected.size && (await move([...selected])) && choose([]),
+    x: async () => selected.size && (await reject([...selected])) && choose([]),
+  };
+  const PAN = { ArrowLeft: pan(60, 0), ArrowRight: pan(-60, 0), ArrowUp: pan(0, 60), ArrowDown: pan(0, -60) };
+  return {
+    node,
+    shown: load,
+    leave: () => (offs.forEach((off) => off()), watch.disconnect(), dark.removeEventListener("change", soon)),
+    key: (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return false;
+      if (event.key === "Escape" && selected.size) {
+        choose([]);
+        return true;
+      }
+      const run = KEYS[event.key] ?? (event.target === canvas ? PAN[event.key] : undefined);
+      if (run) run();
+      return Boolean(run);
+    },
+  };
+}
