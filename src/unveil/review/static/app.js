@@ -69,8 +69,9 @@ function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/") {
     event.preventDefault();
-    if (!document.querySelector("#search")) location.hash = "#/";
-    requestAnimationFrame(() => document.querySelector("#search")?.focus());
+    if (byId("search")) return byId("search").focus();
+    window.addEventListener("hashchange", () => byId("search")?.focus(), { once: true });
+    location.hash = "#/";
   } else if (KEYS[event.key]) {
     event.preventDefault();
     KEYS[event.key]();
