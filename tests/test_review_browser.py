@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from review_runs import write_run
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -41,7 +42,8 @@ class Browser:
         self.until(lambda: self.driver.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
 
     def until(self, condition: Callable[[], Any]) -> Any:
-        return WebDriverWait(self.driver, 15, poll_frequency=0.05).until(lambda _: condition())
+        waiting = WebDriverWait(self.driver, 15, 0.05, [StaleElementReferenceException])  # tiles come and go
+        return waiting.until(lambda _: condition())
 
     def all(self, selector: str) -> list[WebElement]:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
@@ -272,4 +274,4 @@ def test_a_second_window_is_told_and_the_keyboard_is_enough(browser: Browser, tm
         browser.keys("f")
         browser.until(lambda: "Similar items" in browser.one("h1").text)
         browser.keys("?")
-        assert "these keys" in browser.one("dialog").text
+        browser.until(lambda: "these keys" in browser.one("dialog").text)
