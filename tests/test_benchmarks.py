@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import literal
+from benchmarks import literal, review
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -217,3 +217,11 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 def test_a_method_without_queues_is_not_measured() -> None:
     with pytest.raises(UnveilError, match="ncl-hng"):
         Losses(settings.Discovery(method="baseline"), CPU)
+
+
+def test_the_review_page_is_measured_over_http() -> None:
+    record = review.measure(5000)
+    assert set(record["measured"]) == set(record["reached"]) == set(review.GOALS)
+    assert record["page, bytes"] > 50_000
+    assert len(record["actions"]) == 11
+    assert min(one["median"] for one in record["actions"].values()) > 0

@@ -63,10 +63,11 @@ def _bind(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise UnveilError(f"--port is {port}: give 1 to 65535, or none for a free one")
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind, protocol)  # asyncio sends small answers at once only where it is told TCP
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(128)  # whoever is quicker than the server waits for it
     except OSError as error:
         raise UnveilError(f"{host}:{port} cannot be used ({error.strerror}): choose another --port or --host") from None
     return bound
