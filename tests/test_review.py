@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from PIL import Image
 from review_runs import KNOWN, look_at
-from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from unveil.errors import UnveilError
 from unveil.look import Look, load
 from unveil.review import server
-from unveil.review.guard import HEADERS, Access, allowed_hosts
+from unveil.review.guard import HEADERS, Access, Guard, allowed_hosts
 from unveil.review.map import coordinates
 from unveil.review.near import Near
+from unveil.review.pictures import Pictures
 from unveil.review.serve import serve
 from unveil.review.split import split
 from unveil.review.summary import Summary
@@ -32,7 +32,7 @@ def look(tmp_path: Path) -> Look:
     return look_at(tmp_path / "run")
 
 
-def visitor(app: Starlette, **headers: str) -> TestClient:
+def visitor(app: Guard, **headers: str) -> TestClient:
     return TestClient(app, base_url=f"http://{HOST}", headers=headers, follow_redirects=False)
 
 
@@ -120,10 +120,18 @@ def test_actions_come_from_the_page_itself(look: Look, path: str) -> None:
     assert not (look.run / "review.jsonl").exists()
 
 
-def test_every_answer_is_fenced(page: TestClient) -> None:
+def test_every_answer_is_fenced(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     stranger = visitor(page.app)  # type: ignore[arg-type]
-    answers = [page.get(path) for path in [*PATHS, "/nowhere", "/api/cluster/99"]]
-    answers += [stranger.get("/"), stranger.get("/?token=right"), page.post("/api/undo", json={"base": 0})]
+    monkeypatch.setattr(Pictures, "sheet", lambda *_: 1 / 0)
+    broken = TestClient(page.app, base_url=f"http://{HOST}", cookies=page.cookies, raise_server_exceptions=False)
+    paths = [path for path in PATHS if "thumbs" not in path]
+    answers = [page.get(path) for path in [*paths, "/nowhere", "/api/cluster/99"]]
+    answers += [
+        broken.get("/api/thumbs?rows=1"),
+        stranger.get("/"),
+        stranger.get("/?token=right"),
+        page.post("/api/undo", json={"base": 0}),
+    ]
     for answer in answers:
         for name, value in HEADERS.items():
             assert answer.headers[name] == value, answer.url
@@ -323,15 +331,15 @@ def test_splits_that_cannot_be(look: Look) -> None:
         split(look, np.arange(30, 32), 3)
 
 
-def test_moved_items_are_typical_of_their_new_class(page: TestClient, look: Look) -> None:
-    review = page.app.state.review  # type: ignore[attr-defined]
+def test_moved_items_are_typical_of_their_new_class(look: Look) -> None:
+    review = server.Review(look)
     summary: Summary = review.summary
     rows = [int(row) for row in np.flatnonzero(look.labels == A)[:3]]
-    act(page, "move", 0, rows=rows, to=B)
+    review.act("move", {"rows": rows, "to": B}, 0)
     moved = summary.typicality[rows]
     assert (moved < summary.typicality[np.flatnonzero(look.labels == B)].max()).all()
     assert (moved != look.typicality[rows]).all()
-    page.post("/api/undo", json={"base": 1})
+    review.act("undo", {}, 1)
     assert (summary.typicality == look.typicality).all()
 
 

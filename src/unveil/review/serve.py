@@ -20,8 +20,8 @@ def serve(run: Path, *, host: str, port: int, browser: bool) -> None:
     """Serve the review page of a run until Ctrl-C."""
     server, bound, address = prepare(load(run), host=host, port=port, browser=browser)
     print(f"review of {run}: {address}", flush=True)
-    if host in EVERYWHERE:
-        print("every machine that reaches this one can open it with that token", flush=True)
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        print("whoever has this address can open it from other machines, and nothing is encrypted", flush=True)
     print("stop with Ctrl-C; every action is kept at once", flush=True)
     server.run(sockets=[bound])
     print(f"the review is in {run / LOG}; next: unveil export {run}")

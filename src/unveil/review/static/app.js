@@ -23,6 +23,7 @@ const VIEWS = [
 function show() {
   const [pattern, make, tab] = VIEWS.find(([wanted]) => wanted.test(location.hash)) ?? VIEWS.at(-1);
   view?.leave?.();
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   byId("selection").hidden = true;
   document.body.classList.toggle("filled", pattern !== VIEWS.at(-1)[0]);
   view = make(...(pattern.exec(location.hash) ?? []).slice(1));

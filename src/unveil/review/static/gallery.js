@@ -2,7 +2,7 @@
 
 import { accept, known, merge, nameField, split } from "./actions.js";
 import { count, h, percent } from "./dom.js";
-import { infos, mosaic, tellingText, thumbs } from "./loader.js";
+import { infos, mosaic, telling, thumbs } from "./loader.js";
 import { knownClasses, listen, clusters, store, surestFirst } from "./store.js";
 
 const memory = { text: "", sure: "all", status: "all", focus: null, selected: new Set() };
@@ -56,7 +56,7 @@ function card(id) {
     const shown = typical.slice(0, 3);
     infos.want(shown);
     const found = shown.map((row) => infos.get(row)).filter(Boolean);
-    words.replaceChildren(...found.map((info) => h("li", {}, h("strong", {}, info.id), ` ${tellingText(info)[0] ?? ""}`)));
+    words.replaceChildren(...found.map((info) => h("li", {}, h("strong", {}, info.id), h("span", {}, (telling(info)[0] ?? []).join(": ")))));
     if (found.length === shown.length) parts.drawn = typical.join();
   };
   return parts;
