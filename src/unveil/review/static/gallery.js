@@ -25,7 +25,7 @@ function card(id) {
   const meta = h("p", { class: "meta" });
   const badges = h("p", { class: "badges" });
   const bar = h("progress", { max: 1, "aria-label": "Mean confidence" });
-  const node = h("article", { class: "card", tabindex: -1, "data-id": id }, store.about.pictures ? canvas : words, name, meta, bar, badges);
+  const node = h("article", { class: "card", tabindex: -1, "data-id": id }, store.about.pictures ? canvas : words, badges, name, meta, bar);
   const parts = { node, name, drawn: null };
 
   parts.update = () => {
@@ -35,7 +35,7 @@ function card(id) {
     bar.value = one.confidence;
     const marks = [
       one.reviewed && h("span", { class: "badge good" }, "✓ reviewed"),
-      one.known !== null && h("span", { class: "badge" }, `known class, found as ${one.own}`),
+      one.known !== null && h("span", { class: "badge" }, `known class, was ${one.own}`),
       !one.novel && one.new > 0 && h("span", { class: "badge" }, `${count(one.new, "new item")}`),
     ];
     badges.replaceChildren(...marks.filter(Boolean));
