@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import literal, own_data, own_speed
+from benchmarks import literal, own_data, own_speed, review
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -235,3 +235,11 @@ def test_vectors_of_overlapping_classes(tmp_path: Path) -> None:
     x = np.load(tmp_path / "x.npy", mmap_mode="r")
     assert x.shape == (300, 512)
     assert set(y) == set(range(20))
+
+
+def test_the_review_page_is_measured_over_http() -> None:
+    record = review.measure(5000)
+    assert set(record["measured"]) == set(record["reached"]) == set(review.GOALS)
+    assert record["page, bytes"] > 50_000
+    assert len(record["actions"]) == 11
+    assert min(one["median"] for one in record["actions"].values()) > 0

@@ -10,7 +10,6 @@ import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -119,8 +118,8 @@ class Review:
         return {"length": length, "parts": [part.tolist() for part in split(self.look, rows, parts)]}
 
 
-def application(look: Look, access: Access) -> Starlette:
-    """Everything behind the guard."""
+def application(look: Look, access: Access) -> Guard:
+    """Everything behind the guard, also what goes wrong."""
     review = Review(look)
     files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in TYPES}
 
@@ -195,9 +194,7 @@ def application(look: Look, access: Access) -> Starlette:
         ),
     ]
     handlers: Mapping[Any, Any] = {ConflictError: _refused(409), UnveilError: _refused(400), HTTPException: _http}
-    app = Starlette(routes=routes, middleware=[Middleware(Guard, access=access)], exception_handlers=handlers)
-    app.state.review = review
-    return app
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), access=access)
 
 
 def _refused(status: int) -> Callable[[Request, Exception], Response]:

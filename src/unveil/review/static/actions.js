@@ -78,13 +78,14 @@ export function nameField(id, tag = "h3") {
       done = true;
       const text = input.value;
       input.replaceWith(button);
-      if (document.activeElement === document.body) button.focus({ preventScroll: true });
+      if (document.activeElement === document.body) (holder.closest(".card") ?? document.querySelector(".grid"))?.focus({ preventScroll: true });
       if (keep) await name(id, text);
     };
     input.addEventListener("keydown", (event) => {
       event.stopPropagation();
-      if (event.key === "Enter") end(true);
-      if (event.key === "Escape") end(false);
+      if (event.key !== "Enter" && event.key !== "Escape") return;
+      event.preventDefault(); // or the key would press what has the focus next
+      end(event.key === "Enter");
     });
     input.addEventListener("blur", () => end(true));
     input.addEventListener("click", (event) => event.stopPropagation());

@@ -17,8 +17,10 @@ export async function post(path, body) {
   return (await answered(await fetch(path, { method: "POST", headers, body: JSON.stringify(body) }))).json();
 }
 
+/** What others did in the meantime; nothing moves where nothing changed. */
 export async function refresh() {
-  put(await get("/api/state"));
+  const state = await get("/api/state");
+  if (state.length !== store.state?.length) put(state);
 }
 
 let last = Promise.resolve();

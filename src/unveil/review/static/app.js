@@ -23,6 +23,7 @@ const VIEWS = [
 function show() {
   const [pattern, make, tab] = VIEWS.find(([wanted]) => wanted.test(location.hash)) ?? VIEWS.at(-1);
   view?.leave?.();
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   byId("selection").hidden = true;
   document.body.classList.toggle("filled", pattern !== VIEWS.at(-1)[0]);
   view = make(...(pattern.exec(location.hash) ?? []).slice(1));
@@ -69,8 +70,9 @@ function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "/") {
     event.preventDefault();
-    if (!document.querySelector("#search")) location.hash = "#/";
-    requestAnimationFrame(() => document.querySelector("#search")?.focus());
+    if (byId("search")) return byId("search").focus();
+    window.addEventListener("hashchange", () => byId("search")?.focus(), { once: true });
+    location.hash = "#/";
   } else if (KEYS[event.key]) {
     event.preventDefault();
     KEYS[event.key]();

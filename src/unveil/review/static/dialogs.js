@@ -134,7 +134,7 @@ export function splitDialog(id) {
       return h("section", {}, head, h("ul", {}, items.map((item) => h("li", {}, item.id))));
     }
 
-    dialog.redraw = () => box.querySelectorAll("canvas").forEach((canvas, i) => mosaic(canvas, parts?.[i] ?? [], 10, 2));
+    dialog.redraw = () => box.querySelectorAll("canvas").forEach((canvas, i) => mosaic(canvas, parts?.[i] ?? [], 12, 2));
     for (const number of [2, 3, 4, 5, 6]) {
       numbers.append(h("button", { type: "button", onclick: () => preview(number) }, String(number)));
     }
@@ -201,8 +201,9 @@ export function helpDialog() {
   return open("Keys", (dialog, close) => {
     const list = KEYS.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]);
     const words = store.about.words.map((line) => h("li", {}, line));
+    dialog.classList.add("wide");
     dialog.append(h("dl", { class: "keys" }, list));
-    if (words.length) dialog.append(h("h3", {}, "About this discovery"), h("ul", { class: "words" }, words));
+    if (words.length) dialog.append(h("h3", {}, "About this discovery"), h("ul", { class: "about" }, words));
     dialog.append(h("div", { class: "ends" }, h("button", { type: "button", class: "primary", onclick: () => close() }, "Close")));
   });
 }

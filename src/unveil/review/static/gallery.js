@@ -2,7 +2,7 @@
 
 import { accept, known, merge, nameField, split } from "./actions.js";
 import { count, h, percent } from "./dom.js";
-import { infos, mosaic, tellingText, thumbs } from "./loader.js";
+import { infos, mosaic, telling, thumbs } from "./loader.js";
 import { knownClasses, listen, clusters, store, surestFirst } from "./store.js";
 
 const memory = { text: "", sure: "all", status: "all", focus: null, selected: new Set() };
@@ -25,7 +25,7 @@ function card(id) {
   const meta = h("p", { class: "meta" });
   const badges = h("p", { class: "badges" });
   const bar = h("progress", { max: 1, "aria-label": "Mean confidence" });
-  const node = h("article", { class: "card", tabindex: -1, "data-id": id }, store.about.pictures ? canvas : words, name, meta, bar, badges);
+  const node = h("article", { class: "card", tabindex: -1, "data-id": id }, store.about.pictures ? canvas : words, badges, name, meta, bar);
   const parts = { node, name, drawn: null };
 
   parts.update = () => {
@@ -35,7 +35,7 @@ function card(id) {
     bar.value = one.confidence;
     const marks = [
       one.reviewed && h("span", { class: "badge good" }, "✓ reviewed"),
-      one.known !== null && h("span", { class: "badge" }, `known class, found as ${one.own}`),
+      one.known !== null && h("span", { class: "badge" }, `known class, was ${one.own}`),
       !one.novel && one.new > 0 && h("span", { class: "badge" }, `${count(one.new, "new item")}`),
     ];
     badges.replaceChildren(...marks.filter(Boolean));
@@ -56,7 +56,7 @@ function card(id) {
     const shown = typical.slice(0, 3);
     infos.want(shown);
     const found = shown.map((row) => infos.get(row)).filter(Boolean);
-    words.replaceChildren(...found.map((info) => h("li", {}, h("strong", {}, info.id), ` ${tellingText(info)[0] ?? ""}`)));
+    words.replaceChildren(...found.map((info) => h("li", {}, h("strong", {}, info.id), h("span", {}, (telling(info)[0] ?? []).join(": ")))));
     if (found.length === shown.length) parts.drawn = typical.join();
   };
   return parts;

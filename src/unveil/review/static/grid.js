@@ -1,7 +1,7 @@
 // Thousands of items in a scrolling grid of which only the visible lines are in the page.
 
 import { announce, h } from "./dom.js";
-import { draw, infos, tellingText, thumbs } from "./loader.js";
+import { draw, infos, telling, thumbs } from "./loader.js";
 import { className, store } from "./store.js";
 
 const OVER = 2; // lines kept above and below what is seen
@@ -140,7 +140,7 @@ export class Grid {
         tile.told = true;
         tile.setAttribute("aria-label", `${info.id}, ${this.sure.get(row) ?? ""} % sure`);
         if (!this.pictures) {
-          const lines = tellingText(info).slice(0, 2).map((text) => h("span", { class: "muted" }, text));
+          const lines = telling(info).slice(0, 2).map(([key, value]) => h("span", { class: "muted" }, `${key}: ${value}`));
           tile.firstChild.replaceChildren(h("strong", {}, info.id), ...lines);
         }
         if (this.options.caption) tile.querySelector(".caption").textContent = className(info.class);

@@ -5,7 +5,7 @@ import { get } from "./api.js";
 import { byId, count, h, percent } from "./dom.js";
 import { SURE, select, sureSelect } from "./gallery.js";
 import { Grid } from "./grid.js";
-import { infos, tellingText } from "./loader.js";
+import { infos, telling } from "./loader.js";
 import { className, listen, store } from "./store.js";
 
 const PAGE = 20000;
@@ -44,8 +44,8 @@ function preview() {
       ["Class", className(info.class)],
       ["Found as", info.first],
       ["Confidence", percent(info.confidence)],
-      ["Label", info.new ? "found" : "given"],
-      ...tellingText(info).map((text) => ["", text]),
+      ["Label", info.new ? "found here" : "given"],
+      ...telling(info),
     ];
     facts.replaceChildren(...lines.flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]));
   }
@@ -126,7 +126,7 @@ function itemsView({ head, load, caption = false, cluster = null, emptyText }) {
 
   const offs = [
     listen(() => {
-      infos.found.clear(); // classes of items may have changed
+      infos.forget(); // classes of items may have changed
       refill();
     }),
     infos.listen(side.again),

@@ -36,6 +36,12 @@ class Loader {
     queueMicrotask(() => this.next());
   }
 
+  /** Ask again: what was told may no longer hold. */
+  forget() {
+    this.found.clear();
+    this.blocks = [];
+  }
+
   async next() {
     while (this.busy < 3 && this.waiting.length) {
       const rows = this.waiting.splice(0, BLOCK);
@@ -100,6 +106,8 @@ export function mosaic(canvas, rows, columns, lines, gap = 2) {
     .every(Boolean);
 }
 
-/** The most telling numbers of an item without a picture. */
-export const tellingText = (info) =>
-  info.telling.map((one) => `column ${one.column} is ${one.value} (${one.spreads > 0 ? "+" : ""}${one.spreads} σ)`);
+const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
+
+/** The numbers in which an item is farthest from the usual, as pairs of column and value. */
+export const telling = (info) =>
+  info.telling.map((one) => [`column ${one.column}`, `${one.value} (${signed(one.spreads)} σ)`]);

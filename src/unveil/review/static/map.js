@@ -221,7 +221,7 @@ export function mapView() {
 
   async function relabel() {
     labels = new Int32Array(await bytes("/api/labels"));
-    infos.found.clear();
+    infos.forget();
     list();
     soon();
   }

@@ -1,0 +1,225 @@
+"""The review page on many items: `python -m benchmarks.review [--items 50000] [--out results/bench-review.json]`.
+
+A run directory of random items is written, `unveil review` is started on it as a process, and everything that the page
+asks for before it is ready, every kind of action, and the memory of the server are measured over HTTP.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from unveil import __version__, files, hardware
+from unveil.runs import table
+from unveil.settings import Machine
+
+KNOWN, CLUSTERS, DIMENSIONS, SIDE = 10, 200, 256, 32
+GOALS = {"page ready, s": 2.0, "slowest action, s": 0.1, "server memory, MB": 1000.0}
+
+
+def write_run(folder: Path, items: int) -> Path:
+    """Items around random centres with small random pictures, as `unveil discover` would leave them."""
+    draw = np.random.default_rng(0)
+    classes = KNOWN + CLUSTERS
+    labels = np.sort(draw.integers(0, classes, items))
+    centers = draw.normal(size=(classes, DIMENSIONS)).astype(np.float32)
+    features = centers[labels] + 0.5 * draw.normal(size=(items, DIMENSIONS)).astype(np.float32)
+    confidence = draw.uniform(0.3, 1, items).astype(np.float32)
+    names = [*(f"known {i}" for i in range(KNOWN)), *(f"novel-{i}" for i in range(CLUSTERS))]
+    lines = []
+    for row, label in enumerate(labels):
+        known = label < KNOWN
+        given = names[label] if known else ""
+        kinds = ("known", "known") if known else ("new", "novel")
+        lines.append((f"{row:06d}", kinds[0], given, names[label], kinds[1], f"{confidence[row]:.4f}", ""))
+    folder.mkdir(parents=True)
+    files.write(folder / "items.csv", table(["id", "part", "given", "label", "kind", "confidence", "path"], lines))
+    np.savez(folder / "rows.npz", labels=labels, confidence=confidence, typicality=confidence, kmeans=labels)
+    np.save(folder / "features.npy", features)
+    np.save(folder / "pictures.npy", draw.integers(0, 256, (items, SIDE, SIDE, 3), dtype=np.uint8))
+    files.write_json(folder / "record.json", {"words": [f"{CLUSTERS} novel classes"]})
+    files.write_json(folder / "estimator.json", {"known": names[:KNOWN], "n_novel": CLUSTERS})
+    return folder
+
+
+class Visitor:
+    """One connection with the cookie of the first visit."""
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self.base = 0
+        self._connection = http.client.HTTPConnection(parts.netloc)
+        cookie = f"unveil-{parts.port}={parse_qs(parts.query)['token'][0]}"
+        self._headers = {"Cookie": cookie, "Origin": f"http://{parts.netloc}", "Content-Type": "application/json"}
+
+    def ask(self, path: str, body: dict[str, Any] | None = None) -> bytes:
+        sent = None if body is None else json.dumps(body)
+        self._connection.request("GET" if body is None else "POST", path, sent, self._headers)
+        answer = self._connection.getresponse()
+        content = answer.read()
+        if answer.status != 200:
+            raise SystemExit(f"{path}: {answer.status} {content[:200]!r}")
+        return content
+
+    def act(self, path: str, body: dict[str, Any]) -> None:
+        self.ask(path, {**body, "base": self.base})
+        self.base += 1
+
+
+@contextmanager
+def server(run: Path) -> Iterator[tuple[str, int, float]]:
+    """`unveil review`: its address, its process, and the seconds until it answered."""
+    command = [sys.executable, "-m", "unveil", "review", str(run), "--no-browser"]
+    begun = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().split(": ", 1)[1].strip()
+            yield address, process.pid, time.perf_counter() - begun
+        finally:
+            process.terminate()
+
+
+def memory(process: int) -> float:
+    """Largest resident size so far, in MB."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1000
+
+
+def page_ready(visitor: Visitor) -> int:
+    """What a browser asks for until the first screen of classes is there; returns the bytes."""
+    page = visitor.ask("/")
+    static = Path(__file__).parent.parent / "src/unveil/review/static"
+    total = len(page) + sum(len(visitor.ask(f"/static/{path.name}")) for path in static.iterdir())
+    total += len(visitor.ask("/api/about"))
+    state = json.loads(visitor.ask("/api/state"))
+    shown = sorted(state["classes"], key=lambda one: -one["confidence"])[:24]
+    rows = [row for one in shown for row in one["typical"]]
+    for start in range(0, len(rows), 64):
+        total += len(visitor.ask(f"/api/thumbs?rows={','.join(map(str, rows[start : start + 64]))}"))
+    return total
+
+
+def actions(visitor: Visitor) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Each kind of action, as calls to be timed."""
+
+    def act(kind: str, **data: Any) -> Callable[[], Any]:
+        return lambda: visitor.act("/api/action", {"kind": kind, **data})
+
+    def rows(cluster: int) -> list[int]:
+        found: list[int] = json.loads(visitor.ask(f"/api/cluster/{cluster}"))["rows"]
+        return found
+
+    first = KNOWN
+    for turn in range(10):
+        a, b, c = first + 5 * turn, first + 5 * turn + 1, first + 5 * turn + 2
+        many = [row for cluster in range(first + 150, first + 190) for row in rows(cluster)]
+        here = rows(c)
+        few = len(here) // 4
+        yield from [
+            ("name", act("name", cluster=a, text=f"name {turn}")),
+            ("known", act("known", cluster=a, **{"class": 0})),
+            ("accept", act("accept", cluster=a)),
+            ("merge", act("merge", clusters=[a, b])),
+            ("split", act("split", cluster=c, parts=[here[::2], here[1::2]])),
+            ("move some", act("move", rows=here[:few], to=a)),
+            ("reject some", act("reject", rows=here[few : 2 * few])),
+            ("move a fifth", act("move", rows=many, to=None)),
+            ("undo", lambda: visitor.act("/api/undo", {})),
+            ("redo", lambda: visitor.act("/api/redo", {})),
+            ("undo again", lambda: visitor.act("/api/undo", {})),
+        ]
+
+
+def questions(visitor: Visitor) -> dict[str, float]:
+    """Other answers, each once, in seconds."""
+    paths = {
+        "class": f"/api/cluster/{KNOWN + 3}",
+        "similar": "/api/similar/1000",
+        "similar again": "/api/similar/1001",
+        "map": "/api/map",
+        "map again": "/api/map",
+        "duplicates": "/api/duplicates",
+        "sheet of 64": f"/api/thumbs?rows={','.join(map(str, range(900, 964)))}",
+    }
+    return {name: timed(lambda path=path: visitor.ask(path))[0] for name, path in paths.items()}  # type: ignore[misc]
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    begun = time.perf_counter()
+    found = call()
+    return time.perf_counter() - begun, found
+
+
+def measure(items: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        run = write_run(Path(folder) / "run", items)
+        with server(run) as (address, process, start):
+            visitor = Visitor(address)
+            ready, size = timed(lambda: page_ready(visitor))
+            seconds: dict[str, list[float]] = {}
+            for name, call in actions(visitor):
+                seconds.setdefault(name, []).append(timed(call)[0])
+            asked = questions(visitor)
+            used = memory(process)
+    slowest = {name: max(values) for name, values in seconds.items()}
+    found = {"page ready, s": ready, "slowest action, s": max(slowest.values()), "server memory, MB": used}
+    return {
+        "items": items,
+        "clusters": CLUSTERS,
+        "dimensions": DIMENSIONS,
+        "measured": found,
+        "goals": GOALS,
+        "reached": {name: found[name] < goal for name, goal in GOALS.items()},
+        "process start, s": start,
+        "page, bytes": size,
+        "actions": {
+            name: {"median": float(np.median(values)), "slowest": slowest[name]} for name, values in seconds.items()
+        },
+        "questions": asked,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--items", type=int, default=50_000)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    device = hardware.pick_device("cpu")
+    record = {
+        "benchmark": "review",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "unveil": __version__,
+        "commit": hardware.commit(),
+        "load": os.getloadavg()[0],
+        "machine": hardware.describe(device, hardware.pick_precision(Machine(), device)),
+        **measure(args.items),
+    }
+    shown = Table("", "measured", "goal", title=f"review of {args.items} items")
+    for name, goal in GOALS.items():
+        shown.add_row(name, f"{record['measured'][name]:.3g}", f"{goal:g}")
+    for name, times in record["actions"].items():
+        shown.add_row(f"{name}, ms", f"{1000 * times['median']:.1f} (slowest {1000 * times['slowest']:.1f})", "100")
+    for name, value in record["questions"].items():
+        shown.add_row(f"{name}, ms", f"{1000 * value:.1f}", "")
+    Console().print(shown)
+    if args.out is not None:
+        files.write_json(args.out, record)
+
+
+if __name__ == "__main__":
+    main()
