@@ -19,6 +19,7 @@ from unveil import recipe
 from unveil.errors import UnveilError
 from unveil.paper import experiment as experiments
 from unveil.paper import maps, output, plan
+from unveil.paper.plan import title_of
 from unveil.paper.summary import Line, summarise
 
 QUICK = (
@@ -236,3 +237,12 @@ def test_a_place_that_cannot_be_written_to_is_told_first(unveil, tmp_path: Path)
     assert told.returncode == 2
     assert "Traceback" not in told.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_keeps_its_name_when_settings_are_added() -> None:
+    resolved = recipe.load("digits", ["seed=3", "discovery.alpha=0.4"])
+    table = recipe.to_table(resolved)
+    del table["discovery"]["passes"]  # as a record of an older version has it
+    assert title_of(recipe.from_table(table)) == title_of(resolved)
+    assert title_of(resolved) == title_of(recipe.load("digits", ["seed=3", "discovery.alpha=0.4", "machine.workers=1"]))
+    assert title_of(resolved) != title_of(recipe.load("digits", ["seed=3", "discovery.alpha=0.3"]))

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +90,20 @@ def make_plan(
             resolved = settings(row, place, seed, extra)
             if resolved is None:
                 continue
-            table = {key: value for key, value in recipe.to_table(resolved).items() if key != "machine"}
-            title = f"{resolved.discovery.method}-{identity(settings=table)[:8]}-seed{seed}"
+            title = title_of(resolved)
             run = Run(row.name, resolved, out / name / "records" / f"{title}.json", runs / name / title)
             found.setdefault(row.name, []).append(run)
     return Plan(experiment, place, imbalance, out / name, found)
+
+
+def title_of(resolved: Settings) -> str:
+    """The name of a run: its method, a mark of the settings that differ from their defaults, its seed.
+
+    A setting that a later version adds leaves it as it is; where a run is computed is no part of it.
+    """
+    parts = [spec.name for spec in fields(resolved) if spec.name not in ("machine", "name", "seed")]
+    table = {part: recipe.changed(getattr(resolved, part)) for part in parts}
+    return f"{resolved.discovery.method}-{identity(settings=table)[:8]}-seed{resolved.seed}"
 
 
 def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, console: Console) -> list[tuple[Run, str]]:
