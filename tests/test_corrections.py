@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +249,14 @@ def _append(look: Look, cluster: int, times: int) -> None:
         log.act("accept", {"cluster": cluster, "reviewed": number % 2 == 0}, log.state.length)
 
 
-def test_processes_and_threads_append_together(look: Look) -> None:
+def test_processes_and_threads_append_together(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Log._append
+
+    def slowly(log: Log, descriptor: int, line: bytes) -> None:
+        time.sleep(0.003)  # time enough for others to come between reading and writing
+        real(log, descriptor, line)
+
+    monkeypatch.setattr(Log, "_append", slowly)
     workers: list[Any] = [multiprocessing.get_context("fork").Process(target=_append, args=(look, A, 30))]
     workers += [threading.Thread(target=_append, args=(look, cluster, 30)) for cluster in (B, C)]
     for worker in workers:

@@ -37,77 +37,87 @@ export function mapView() {
   let lit = null;
   let at = -1;
   let framed = 0;
+  let stale = true;
+  let groups = new Map();
+  const layer = document.createElement("canvas");
 
   const known = store.state.classes.filter((one) => !one.novel).length;
   const bytes = async (path) => (await fetched(path)).arrayBuffer();
 
-  const size = () => Math.min(canvas.clientWidth, canvas.clientHeight) * 0.92;
-  const place = (i) => {
-    const s = size() * view.scale;
-    return [canvas.clientWidth / 2 + (points[2 * i] - 0.5) * s + view.x, canvas.clientHeight / 2 - (points[2 * i + 1] - 0.5) * s + view.y];
-  };
+  /** From coordinates to pixels: one scale and where the origin is. */
+  function frame() {
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    const s = Math.min(width, height) * 0.92 * view.scale;
+    return { width, height, s, left: width / 2 - s / 2 + view.x, top: height / 2 + s / 2 + view.y };
+  }
 
-  function soon() {
+  function soon(points = true) {
+    stale ||= points !== false;
     framed ||= requestAnimationFrame(() => {
       framed = 0;
       paint();
     });
   }
 
-  function paint() {
-    const ratio = window.devicePixelRatio || 1;
-    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-    if (!width) return;
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
-    context.scale(ratio, ratio);
-    const n = labels.length;
-    const dot = Math.max(2, Math.min(7, (n > 20000 ? 2 : n > 4000 ? 3 : 5) * Math.sqrt(view.scale)));
-    const groups = new Map();
-    for (let i = 0; i < n; i += 1) {
-      if (!groups.has(labels[i])) groups.set(labels[i], []);
-      groups.get(labels[i]).push(i);
-    }
+  /** The points on a canvas of their own: drawing around them must not draw them again. */
+  function paintPoints({ width, height, s, left, top }, ratio, dot) {
+    layer.width = width * ratio;
+    layer.height = height * ratio;
+    const ink = layer.getContext("2d");
+    ink.scale(ratio, ratio);
     const order = [...groups.keys()].sort((a, b) => (a >= known) - (b >= known) || (a === lit) - (b === lit));
     for (const id of order) {
-      if (id < 0) continue;
-      context.fillStyle = color(id, known);
-      context.globalAlpha = lit !== null && id !== lit ? 0.15 : id < known ? 0.7 : 0.85;
-      context.beginPath();
+      ink.fillStyle = color(id, known);
+      ink.globalAlpha = lit !== null && id !== lit ? 0.15 : id < known ? 0.7 : 0.85;
       for (const i of groups.get(id)) {
-        const [x, y] = place(i);
+        const [x, y] = [left + points[2 * i] * s, top - points[2 * i + 1] * s];
         if (x < -5 || y < -5 || x > width + 5 || y > height + 5) continue;
-        if (dot < 4) context.rect(x - dot / 2, y - dot / 2, dot, dot);
+        if (dot < 4) ink.fillRect(x - dot / 2, y - dot / 2, dot, dot);
         else {
-          context.moveTo(x + dot / 2, y);
-          context.arc(x, y, dot / 2, 0, 7);
+          ink.beginPath();
+          ink.arc(x, y, dot / 2, 0, 7);
+          ink.fill();
         }
       }
-      context.fill();
     }
-    context.globalAlpha = 1;
+  }
+
+  function paint() {
+    const ratio = window.devicePixelRatio || 1;
+    const box = frame();
+    if (!box.width) return;
+    const n = labels.length;
+    const dot = Math.max(2, Math.min(7, (n > 20000 ? 2 : n > 4000 ? 3 : 5) * Math.sqrt(view.scale)));
+    if (stale) paintPoints(box, ratio, dot);
+    stale = false;
+    canvas.width = layer.width;
+    canvas.height = layer.height;
+    if (layer.width && layer.height) context.drawImage(layer, 0, 0);
+    context.scale(ratio, ratio);
     const ink = getComputedStyle(document.body).color;
-    context.strokeStyle = ink;
+    context.strokeStyle = context.fillStyle = ink;
     context.lineWidth = 1.5;
     context.beginPath();
     for (const i of selected) {
-      const [x, y] = place(i);
+      const [x, y] = [box.left + points[2 * i] * box.s, box.top - points[2 * i + 1] * box.s];
       context.moveTo(x + dot / 2 + 1.5, y);
       context.arc(x, y, dot / 2 + 1.5, 0, 7);
     }
     context.stroke();
-    if (lasso) {
-      context.beginPath();
-      lasso.forEach(([x, y], i) => (i ? context.lineTo(x, y) : context.moveTo(x, y)));
-      context.closePath();
-      context.globalAlpha = 0.12;
-      context.fillStyle = ink;
-      context.fill();
-      context.globalAlpha = 1;
-      context.setLineDash([5, 4]);
-      context.stroke();
-      context.setLineDash([]);
-    }
+    if (!lasso) return;
+    const path = outline();
+    context.globalAlpha = 0.12;
+    context.fill(path);
+    context.globalAlpha = 1;
+    context.setLineDash([5, 4]);
+    context.stroke(path);
+  }
+
+  function outline() {
+    const path = new Path2D();
+    lasso.forEach(([x, y], i) => (i ? path.lineTo(x, y) : path.moveTo(x, y)));
+    path.closePath();
+    return path;
   }
 
   function choose(rows) {
@@ -115,26 +125,26 @@ export function mapView() {
     const all = [...selected];
     selectionBar(all, { clear: () => choose([]) });
     announce(`${all.length} selected`);
-    soon();
+    soon(false);
   }
 
   function inside() {
-    const path = new Path2D();
-    lasso.forEach(([x, y], i) => (i ? path.lineTo(x, y) : path.moveTo(x, y)));
-    path.closePath();
+    const { s, left, top } = frame();
+    const path = outline();
     context.setTransform(1, 0, 0, 1, 0, 0);
     const found = [];
     for (let i = 0; i < labels.length; i += 1) {
-      if (fresh[i] && labels[i] >= 0 && context.isPointInPath(path, ...place(i))) found.push(i);
+      if (!fresh[i] || labels[i] < 0) continue;
+      if (context.isPointInPath(path, left + points[2 * i] * s, top - points[2 * i + 1] * s)) found.push(i);
     }
     return found;
   }
 
   function nearest(x, y) {
+    const { s, left, top } = frame();
     let [best, far] = [-1, REACH * REACH];
     for (let i = 0; i < labels.length; i += 1) {
-      const [px, py] = place(i);
-      const apart = (px - x) ** 2 + (py - y) ** 2;
+      const apart = (left + points[2 * i] * s - x) ** 2 + (top - points[2 * i + 1] * s - y) ** 2;
       if (apart < far && labels[i] >= 0) [best, far] = [i, apart];
     }
     return best;
@@ -180,7 +190,7 @@ export function mapView() {
       tell(x, y);
       return;
     }
-    soon();
+    soon(Boolean(drag));
   });
   canvas.addEventListener("pointerup", (event) => {
     if (lasso && lasso.length > 3) choose(inside());
@@ -189,7 +199,7 @@ export function mapView() {
       choose(one >= 0 && fresh[one] ? (event.ctrlKey ? [...selected, one] : [one]) : []);
     }
     lasso = drag = null;
-    soon();
+    soon(false);
   });
   canvas.addEventListener("pointerleave", () => ((at = -1), tell()));
   canvas.addEventListener("wheel", (event) => (event.preventDefault(), zoom(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY)), { passive: false });
@@ -210,26 +220,31 @@ export function mapView() {
     legend.replaceChildren(...items, ...last);
   }
 
+  function relabelled(now) {
+    labels = new Int32Array(now);
+    groups = new Map();
+    labels.forEach((id, i) => id >= 0 && (groups.get(id)?.push(i) ?? groups.set(id, [i])));
+    list();
+    soon();
+  }
+
   async function load() {
     const [coordinates, now, given] = await Promise.all([bytes("/api/map"), bytes("/api/labels"), bytes("/api/new")]);
     points = new Float32Array(coordinates);
     fresh = new Uint8Array(given);
-    labels = new Int32Array(now);
-    list();
-    soon();
+    relabelled(now);
   }
 
   async function relabel() {
-    labels = new Int32Array(await bytes("/api/labels"));
     infos.forget();
-    list();
-    soon();
+    relabelled(await bytes("/api/labels"));
   }
 
   const offs = [listen(relabel), thumbs.listen(() => tell()), infos.listen(() => tell())];
-  const watch = new ResizeObserver(soon);
+  const watch = new ResizeObserver(() => soon());
   watch.observe(canvas);
-  dark.addEventListener("change", soon);
+  const repaint = () => (list(), soon());
+  dark.addEventListener("change", repaint);
   const pan = (x, y) => () => ((view = { ...view, x: view.x + x, y: view.y + y }), soon());
   const KEYS = {
     "+": () => zoom(1.3),
@@ -242,7 +257,7 @@ export function mapView() {
   return {
     node,
     shown: load,
-    leave: () => (offs.forEach((off) => off()), watch.disconnect(), dark.removeEventListener("change", soon)),
+    leave: () => (offs.forEach((off) => off()), watch.disconnect(), dark.removeEventListener("change", repaint)),
     key: (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return false;
       if (event.key === "Escape" && selected.size) {
