@@ -145,7 +145,7 @@ def test_the_last_override_wins_and_an_override_makes_a_missing_table() -> None:
         ("discvery.alpha=0.3", "unknown key 'discvery'; did you mean 'discovery'?"),
         ("alpha=0.3", "unknown key 'alpha'; did you mean 'discovery.alpha'?"),
         ("discovery.width=3", "unknown key 'discovery.width'; did you mean 'encoder.width'?"),
-        ("discovery.zzzzzz=1", "unknown key 'discovery.zzzzzz'; there are: epochs, batch"),
+        ("discovery.zzzzzz=1", "unknown key 'discovery.zzzzzz'; there are: epochs, passes"),
         ("discovery.alpha=much", "'discovery.alpha' is 'much', expected a number"),
         ("discovery.alpha=true", "'discovery.alpha' is True, expected a number"),
         ("discovery.epochs=1.5", "'discovery.epochs' is 1.5, expected a whole number"),
