@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-KINDS = "table|tried|bench|limits|growth|paper|own|trust"
+KINDS = "table|tried|bench|limits|growth|paper|own|trust|fit"
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -112,6 +112,14 @@ def paper(path: Path) -> str:
     """A table that `unveil paper` wrote."""
     file = path.with_suffix(".md")
     return file.read_text(encoding="utf-8").strip() if file.exists() else "*Not measured yet.*"
+
+
+def fit(path: Path) -> str:
+    """How long a fit takes, and how much memory."""
+    lines = ["| rows | file MB | s | MB above what was there before |", "|---" * 4 + "|"]
+    for row in record_at(path)["rows"]:
+        lines.append(f"| {row['rows']:,} | {row['file_mb']:,} | {row['seconds']:.0f} | {row['peak_mb']:,} |")
+    return "\n".join(lines)
 
 
 OTHERS = {
@@ -215,6 +223,7 @@ MAKERS = {
     "paper": paper,
     "own": own,
     "trust": trust,
+    "fit": fit,
 }
 
 
