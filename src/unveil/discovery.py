@@ -11,7 +11,7 @@ from rich.console import Console
 from unveil.classes import Estimate, check_count, estimate_classes, unbalanced
 from unveil.cluster import Clusters, Labels, Matrix, squared_distances, sums_by
 from unveil.data.vectors import Reduction
-from unveil.fitting import KMEANS, Problem, Trained, Way, start_clusters, train, ways
+from unveil.fitting import KMEANS, Problem, Trained, Way, recipe_of, start_clusters, train, ways
 from unveil.learned import PIECE, Learned
 from unveil.preparation import choose_reduction, looks_known, training_rows
 from unveil.trust import Trust, rehearse, untried
@@ -137,10 +137,13 @@ def fitted_to(way: Way, start: Clusters, problem: Problem) -> Way:
     if way.method is None or not unbalanced(sizes.tolist()):
         return way
     share = max(0.1, float(sizes.min() * count / max(1, sizes.sum())))
-    given = dict(way.overrides)
-    fewer = {"k1_fraction": given.get("k1_fraction", 0.1) * share, "rank_fraction": 0.5 * max(share, 0.3)}
+    usual = recipe_of(way).discovery
+    fewer = {
+        "discovery.k1_fraction": usual.k1_fraction * share,
+        "discovery.rank_fraction": usual.rank_fraction * max(share, 0.3),
+    }
     words = f"{way.words} (fewer neighbours, as clusters are unbalanced)"
-    return replace(way, overrides=tuple((given | fewer).items()), words=words)
+    return replace(way, overrides=tuple((dict(way.overrides) | fewer).items()), words=words)
 
 
 def explain(way: Way, candidates: tuple[Way, ...], trust: Trust, known: int) -> str:

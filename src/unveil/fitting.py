@@ -33,7 +33,8 @@ class Way:
     name: str
     method: str | None = None
     """None: k-means is left as it is."""
-    overrides: tuple[tuple[str, Any], ...] = ()
+    overrides: tuple[tuple[str, float | str], ...] = ()
+    """Settings that differ from the recipe for vectors."""
     words: str = ""
     """For people."""
 
@@ -48,7 +49,7 @@ def ways(method: str) -> tuple[Way, ...]:
         return (KMEANS,)
     if not method.startswith("ncl"):
         return (KMEANS, Way(method, method, words=f"training by {method}"))
-    many = (("k1_fraction", 0.5),)
+    many = (("discovery.k1_fraction", 0.5),)
     return (
         KMEANS,
         Way(method, method, words=f"training by {method}"),
@@ -163,15 +164,22 @@ def train(
     )
 
 
+def recipe_of(way: Way, *changes: str) -> Settings:
+    """The recipe for vectors, with what the way changes."""
+    chosen = [f"{key}={value}" for key, value in way.overrides]
+    if way.method is not None:
+        chosen.append(f"discovery.method={way.method}")
+    return recipe.load("vectors", [*chosen, *changes])
+
+
 def settings_for(problem: Problem, way: Way, *, seed: int, steps: int, device: str) -> Settings:
-    """The recipe for vectors, with batches and passes that fit the data."""
-    base = recipe.load("vectors", [f"seed={seed}", f"machine.device={device}"])
+    """The recipe of a way, with batches and passes that fit the data."""
+    base = recipe_of(way, f"seed={seed}", f"machine.device={device}")
     n_l, n_u = len(problem.labelled), len(problem.unlabelled)
     each, rest = min(base.discovery.labelled_per_batch or 128, n_l), min(128, max(n_u, 1))
     in_a_pass = -(-n_l // max(1, each))
     epochs = base.discovery.epochs
     supervised_pass = -(-n_l // base.supervised.batch)
-    chosen = dict(way.overrides) | ({} if way.method is None else {"method": way.method})
     return replace(
         base,
         supervised=replace(base.supervised, passes=max(1, round(SUPERVISED_STEPS / max(1, supervised_pass)))),
@@ -180,6 +188,5 @@ def settings_for(problem: Problem, way: Way, *, seed: int, steps: int, device: s
             batch=each + rest,
             labelled_per_batch=each,
             passes=max(1, round(steps / epochs / max(1, in_a_pass))),
-            **chosen,
         ),
     )

@@ -68,6 +68,10 @@ class Augment:
     """Side of a view in pixels; needed for image files."""
     noise: float = 0.0
     """Standard deviation of Gaussian noise, in units of the inputs' spread."""
+    dropout: float = 0.0
+    """Vectors: share of the features that are set to their mean."""
+    mix: float = 0.0
+    """Vectors: move up to this share of the way to the nearest item of the batch."""
     first_view: Literal["random", "clean"] = "random"
     """`clean`: only the second view of an image is augmented. With vectors it always is: perturbed features make poor
     neighbours."""
@@ -79,6 +83,8 @@ class Augment:
         expect(0 < low <= high <= 1, f"crop is [{low}, {high}]: give two rising shares of the area, such as [0.5, 1.0]")
         expect(self.jitter >= 0, f"jitter is {self.jitter}: give 0 or more")
         expect(self.noise >= 0, f"noise is {self.noise}: give 0 or more")
+        for name, share in (("dropout", self.dropout), ("mix", self.mix)):
+            expect(0 <= share < 1, f"{name} is {share}: give a share from 0 up to 1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,3 +66,31 @@ def test_test_items_are_scaled_like_the_training_items() -> None:
     ((expected,),) = views.stream([Draw(np.arange(5), (None,))])
     shift = torch.from_numpy(3 / X.std(axis=0))
     torch.testing.assert_close(found, expected + shift, rtol=1e-3, atol=1e-3)
+
+
+def test_dropped_features_are_at_their_mean() -> None:
+    config, cpu = Data(name="v"), torch.device("cpu")
+    views = make_views(X, config, Augment(dropout=0.4), cpu, workers=0)
+    ((clean, other),) = views.stream([Draw(np.arange(50), (None, 3))])
+    lost = other == 0
+    assert 0.3 < float(lost.float().mean()) < 0.5
+    torch.testing.assert_close(other[~lost], clean[~lost])
+
+
+def test_mixed_items_lie_on_the_way_to_their_nearest_neighbour() -> None:
+    config, cpu = Data(name="v"), torch.device("cpu")
+    views = make_views(X, config, Augment(mix=0.6), cpu, workers=0)
+    ((clean, other),) = views.stream([Draw(np.arange(50), (None, 3))])
+    apart = torch.cdist(clean, clean).fill_diagonal_(torch.inf)
+    way = clean[apart.argmin(dim=1)] - clean
+    step = ((other - clean) * way).sum(dim=1) / way.square().sum(dim=1)
+    assert 0 <= float(step.min()) < 0.1 < 0.5 < float(step.max()) <= 0.6
+    torch.testing.assert_close(other, clean + step[:, None] * way, rtol=1e-4, atol=1e-4)
+    ((alone, moved),) = views.stream([Draw(np.arange(1), (None, 3))])
+    torch.testing.assert_close(moved, alone)
+
+
+@pytest.mark.parametrize("setting", ["dropout", "mix"])
+def test_a_share_above_one_is_refused(setting: str) -> None:
+    with pytest.raises(UnveilError, match=f"{setting} is 1.5: give a share"):
+        Augment(**{setting: 1.5})

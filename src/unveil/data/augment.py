@@ -79,6 +79,20 @@ def noisy(x: Tensor, strength: float | Tensor, generator: torch.Generator) -> Te
     return x + strength * torch.randn(x.shape, generator=generator, device=x.device)
 
 
+def dropped(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Set a random share of the features of each normalised item to their mean, 0."""
+    return x * (torch.rand(x.shape, generator=generator, device=x.device) >= share)
+
+
+def mixed(x: Tensor, most: float, generator: torch.Generator) -> Tensor:
+    """Move each item up to the share `most` of the way to the nearest other item of the batch."""
+    if len(x) < 2:
+        return x
+    apart = torch.cdist(x, x).fill_diagonal_(torch.inf)
+    step = most * torch.rand(len(x), 1, generator=generator, device=x.device)
+    return torch.lerp(x, x[apart.argmin(dim=1)], step)
+
+
 def _reflect(position: Tensor, size: int) -> Tensor:
     """Positions outside 0..size-1 mirrored back in, the edge itself not repeated."""
     position = position.abs()

@@ -74,7 +74,8 @@ class ImageViews:
 
 
 class VectorViews:
-    """Embeddings or table rows. A perturbed view adds noise in proportion to each feature's spread.
+    """Embeddings or table rows. A perturbed view is moved to a neighbour, loses features, or has noise in proportion to
+    each feature's spread, as the settings say.
 
     Items (n, views, features) bring their views along: the first is the clean one, and a random one of the others takes
     the place of the perturbed one.
@@ -112,7 +113,9 @@ class VectorViews:
     def _other(self, x: Tensor, seed: int) -> Tensor:
         generator = torch.Generator(self.device).manual_seed(seed)
         if x.ndim == 2:
-            return augment.noisy(x, self.noise, generator)
+            moved = augment.mixed(x, self.config.mix, generator) if self.config.mix else x
+            kept = augment.dropped(moved, self.config.dropout, generator) if self.config.dropout else moved
+            return augment.noisy(kept, self.noise, generator) if self.config.noise else kept
         which = torch.randint(1, x.shape[1], (len(x),), generator=generator, device=self.device)
         return x[torch.arange(len(x), device=self.device), which]
 

@@ -1,0 +1,90 @@
+"""Which view of a vector? `python -m benchmarks.own_views --out results/own-views`: rehearsals on known classes alone.
+
+Known classes of each task of `benchmarks.own_data` are hidden and found again, by k-means and by the method with second
+views of several kinds and strengths. No novel class is looked at. Records that are there are not made again.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.own_data import TASKS, load
+from unveil import files
+from unveil.discover import environment
+from unveil.fitting import KMEANS, Problem, Way
+from unveil.preparation import choose_reduction
+from unveil.trust import rehearse
+
+VIEWS = {
+    "noise 0.25": {"noise": 0.25},
+    "noise 0.5": {"noise": 0.5},
+    "noise 1": {"noise": 1.0},
+    "dropout 0.1": {"dropout": 0.1},
+    "dropout 0.3": {"dropout": 0.3},
+    "neighbour 0.3": {"mix": 0.3},
+    "neighbour 0.6": {"mix": 0.6},
+    "noise 0.5, neighbour 0.3": {"noise": 0.5, "mix": 0.3},
+}
+
+
+def way(name: str, view: dict[str, float]) -> Way:
+    settings = {"noise": 0.0, "dropout": 0.0, "mix": 0.0} | view
+    return Way(name, "ncl-hng", tuple((f"augment.{key}", value) for key, value in settings.items()))
+
+
+def measure(name: str, tries: int, steps: int) -> dict[str, object]:
+    x, y, truth = load(TASKS[name])
+    known, labels = np.unique(y[y >= 0], return_inverse=True)
+    rows = np.random.default_rng(0).permutation(len(labels))[:12_000]
+    part = x[y >= 0][rows]
+    reduction, _ = choose_reduction(part, labels[rows], 0)
+    novel = len(np.unique(truth[y < 0]))  # how many there are; not which
+    problem = Problem(x=reduction(part), labels=labels[rows], n_novel=novel)
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        found = rehearse(
+            problem,
+            [KMEANS, *(way(*item) for item in VIEWS.items())],
+            tries=tries,
+            seed=0,
+            steps=steps,
+            folder=Path(folder),
+            console=Console(quiet=True),
+            device="auto",
+        )
+    return {
+        "task": name,
+        "classes": {"known": len(known), "novel": novel},
+        "steps": steps,
+        "rehearsals": list(found.rehearsals),
+        "seconds": round(time.monotonic() - begun, 1),
+        "environment": environment("auto"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("results/own-views"))
+    parser.add_argument("--tries", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--only", nargs="*", help="names of tasks")
+    args = parser.parse_args()
+    for name in args.only or TASKS:
+        path = args.out / f"{name}.json"
+        if path.exists():
+            continue
+        record = measure(name, args.tries, args.steps)
+        files.write_json(path, record)
+        means = {
+            key: 100 * np.mean([one[key] for one in record["rehearsals"]])  # type: ignore[attr-defined]
+            for key in ("k-means", *VIEWS)
+        }
+        print(name, ", ".join(f"{key} {value:.1f}" for key, value in means.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
