@@ -36,6 +36,23 @@ def test_classes_among_which_are_known_ones_come_out_by_labels_and_probes() -> N
         assert 2 <= found.best <= 8, found
 
 
+@pytest.mark.parametrize(("known", "novel", "part"), [(5, 3, 2), (4, 6, 3), (8, 4, 4)])
+def test_known_classes_inside_are_not_counted(known: int, novel: int, part: int) -> None:
+    x, y = blobs(known + novel, 120, seed=novel)
+    labelled = (y < known) & (np.arange(len(y)) % part == 0)
+    found = estimate_classes(x[labelled], y[labelled], x[~labelled], inside=True)
+    assert found.number == novel
+
+
+def test_with_few_items_of_a_class_known_ones_are_subtracted() -> None:
+    x, y = blobs(8, 12, seed=1)
+    labelled = (y < 5) & (np.arange(len(y)) % 2 == 0)
+    everything = estimate_classes(x[labelled], y[labelled], x[~labelled])
+    found = estimate_classes(x[labelled], y[labelled], x[~labelled], inside=True)
+    assert found.number == max(1, everything.number - 5)
+    assert found.curves[0].best == found.number
+
+
 def test_without_known_classes_compact_clusters_count() -> None:
     x, _ = blobs(4, 50)
     none = np.empty(0, dtype=np.int64)

@@ -8,10 +8,12 @@
   the hidden classes come out best and where clusters are most compact (deep transfer clustering).
 
 The last two are shown beside it: they want unlabelled items that contain known classes, and count too few without.
+
+Where unlabelled items may be of known classes, those that lie among one are set aside before the tree is made.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from unveil import rng
 from unveil.cluster import Labels, Matrix, kmeans, semi_kmeans
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
+from unveil.neighbours import recognise
 
 ROWS = 1500
 """Items of a tree: its cost grows with their square."""
@@ -96,44 +99,60 @@ def estimate_classes(
     most: int | None = None,
     rows: int = ROWS,
     compare: bool = False,
+    inside: bool = False,
 ) -> Estimate:
-    """Estimate the number of novel classes; `y` counts the known ones from 0. `compare` adds the slower criteria."""
+    """Estimate the number of novel classes; `y` counts the known ones from 0. `compare` adds the slower criteria.
+
+    `inside`: unlabelled items may be of known classes.
+    """
     if len(unlabelled) < 2:
         count = len(unlabelled)
         return Estimate(count, count, count, (), (count,) * count)
-    limit = max(1, min(most or 500, len(unlabelled) - 1))
-    if len(np.unique(y)) >= 2 and len(labelled) > len(np.unique(y)):
-        curve, low, high = by_merge_height(labelled, y, unlabelled, limit, seed, rows)
+    known = len(np.unique(y))
+    strangers, size = unlabelled, 1.0
+    if inside and (near := recognise(labelled, y, unlabelled, seed)) is not None:
+        strangers, inside = unlabelled[near.unlabelled[~near.known]], False
+        size = len(near.known) / len(unlabelled) + float(near.known.sum()) / len(y)  # in a draw, of all its items
+    limit = max(1, min(most or 500, len(strangers) - 1))
+    if known >= 2 and len(labelled) > known:
+        curve, low, high = by_merge_height(labelled, y, strangers, limit, seed, rows, size)
     else:
-        curve, low, high = _without_labels(unlabelled, limit, seed)
+        curve, low, high = _without_labels(strangers, limit, seed)
+    if inside:  # too few items to tell them apart: all classes were counted
+        low, high = max(1, low - known), max(1, high - known)
+        numbers = tuple(number - known for number in curve.numbers)
+        curve = replace(curve, best=max(1, curve.best - known), numbers=numbers)
     curves = [curve]
-    if compare and len(np.unique(y)) >= 2:
-        reach = min(limit, max(10, 3 * curve.best))
+    if compare and known >= 2:
+        reach = min(max(1, len(unlabelled) - known), limit, max(10, 3 * curve.best))
         curves.append(by_labels(labelled, y, unlabelled, reach, seed))
-        if len(np.unique(y)) >= 4:
+        if known >= 4:
             curves.append(by_probes(labelled, y, unlabelled, reach, seed))
-    sizes = np.sort(np.bincount(kmeans(unlabelled, curve.best, seed, n_init=3).labels))[::-1]
+    sizes = np.sort(np.bincount(kmeans(strangers, curve.best, seed, n_init=3).labels))[::-1]
     return Estimate(curve.best, low, high, tuple(curves), tuple(int(size) for size in sizes))
 
 
 def by_merge_height(
-    labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int, rows: int = ROWS
+    labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int, rows: int = ROWS, size: float = 1.0
 ) -> tuple[Curve, int, int]:
     """Ward's tree, cut where trees of known classes fall into their classes; and an interval for the number.
 
-    All trees draw the same share of items, so that a class has about as many items in each.
+    A class has about as many items in every tree: a novel one is taken to have `size` times the labelled items of a
+    known one.
     """
     classes = np.unique(y)
-    share = min(1.0, rows / max(len(labelled), len(unlabelled)))
+    share = min(1.0, rows / max(size * len(labelled), len(unlabelled)))
+    of_known = min(1.0, size * share)
+    higher = 0.5 * np.log(size * share / of_known)  # heights grow with the root of the number of items
     counts, levels = [], []
     for number in range(TREES):
         draw = rng.numpy(seed, "merge height of known classes", number)
         count = round(np.exp(draw.uniform(np.log(2), np.log(len(classes)))))
         chosen = np.flatnonzero(np.isin(y, draw.permutation(classes)[:count]))
-        chosen = draw.permutation(chosen)[: max(count + 2, round(share * len(chosen)))]
+        chosen = draw.permutation(chosen)[: max(count + 2, round(of_known * len(chosen)))]
         if len(chosen) > count:
             counts.append(count)
-            levels.append(float(_cuts(labelled[chosen], count)[count - 1]))
+            levels.append(float(_cuts(labelled[chosen], count)[count - 1] + higher))
     cuts = []
     for number in range(DRAWS):
         draw = rng.numpy(seed, "merge height of unlabelled items", number)

@@ -32,7 +32,7 @@ def kmeans(x: Matrix, clusters: int, seed: int, *, n_init: int = 10) -> Clusters
     rows = spread_rows(len(x), SAMPLE)
     sample = np.ascontiguousarray(x[rows], dtype=np.float32)
     fitted = KMeans(min(clusters, len(sample)), n_init=n_init, random_state=seed).fit(sample)
-    return _assigned(x, fitted.cluster_centers_.astype(np.float32))
+    return assigned(x, fitted.cluster_centers_.astype(np.float32))
 
 
 def semi_kmeans(
@@ -66,7 +66,7 @@ def semi_kmeans(
         if best is None or score < best[0]:
             best = score, centers
     assert best is not None
-    return _assigned(x, best[1])
+    return assigned(x, best[1])
 
 
 def sums_by(x: Matrix, labels: Labels, count: int) -> NDArray[np.float64]:
@@ -132,6 +132,7 @@ def _nearest(x: Matrix, centers: Matrix) -> tuple[Labels, Matrix]:
     return labels, apart
 
 
-def _assigned(x: Matrix, centers: Matrix) -> Clusters:
+def assigned(x: Matrix, centers: Matrix) -> Clusters:
+    """Every row in the cluster of the nearest centre."""
     labels, apart = _nearest(x, centers)
     return Clusters(centers, labels, float(apart.mean()) if len(apart) else 0.0)

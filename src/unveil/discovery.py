@@ -70,9 +70,13 @@ def discover(
 
     estimate = None
     if options.n_novel is None:
-        estimate = estimate_classes(x[problem.labelled], y[problem.labelled], x[problem.unlabelled], seed=seed)
-        if options.known_in_unlabelled:
-            estimate = without_known(estimate, known)
+        estimate = estimate_classes(
+            x[problem.labelled],
+            y[problem.labelled],
+            x[problem.unlabelled],
+            seed=seed,
+            inside=options.known_in_unlabelled,
+        )
         console.print(estimate.sentence(), soft_wrap=True)
     count = estimate.number if estimate is not None else options.n_novel
     assert count is not None
@@ -122,12 +126,6 @@ def discover(
         notes=tuple(notes),
         means=_means(learned, problem, trained, start),
     )
-
-
-def without_known(estimate: Estimate, known: int) -> Estimate:
-    """An estimate for items of known and novel classes, less the known ones."""
-    number, low, high = (max(1, value - known) for value in (estimate.number, estimate.low, estimate.high))
-    return replace(estimate, number=number, low=low, high=high)
 
 
 def fitted_to(way: Way, start: Clusters, problem: Problem) -> Way:

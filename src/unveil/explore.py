@@ -9,7 +9,7 @@ from rich.console import Console
 from unveil.classes import Estimate, estimate_classes
 from unveil.data.own import read_own
 from unveil.discover import vectors_of
-from unveil.discovery import REHEARSAL_STEPS, without_known
+from unveil.discovery import REHEARSAL_STEPS
 from unveil.errors import UnveilError
 from unveil.fitting import Problem, ways
 from unveil.labels import read_labels
@@ -29,8 +29,7 @@ def count_classes(
 ) -> Estimate:
     """The number of novel classes in NEW, by all criteria."""
     x, y = _reduced(known, new, encoder, seed, device, store)
-    found = estimate_classes(x[y >= 0], y[y >= 0], x[y < 0], seed=seed, compare=True)
-    return without_known(found, int(y.max()) + 1) if may_contain_known else found
+    return estimate_classes(x[y >= 0], y[y >= 0], x[y < 0], seed=seed, compare=True, inside=may_contain_known)
 
 
 def rehearse_known(

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from unveil import recipe
-from unveil.cluster import Clusters, kmeans, semi_kmeans
+from unveil.cluster import Clusters, assigned, kmeans, semi_kmeans, sums_by
 from unveil.data.task import UNLABELLED, Task
 from unveil.evaluation import features
+from unveil.neighbours import recognise
 from unveil.nn.model import Model
 from unveil.settings import Settings
 from unveil.stages import Pipeline
@@ -40,7 +41,7 @@ class Way:
 
 
 KMEANS = Way("k-means", words="k-means on the vectors")
-"""Where unlabelled rows may be of known classes, with these held in place."""
+"""Where unlabelled rows may be of known classes, of those that lie among none."""
 
 
 def ways(method: str) -> tuple[Way, ...]:
@@ -104,12 +105,23 @@ class Trained:
 
 
 def start_clusters(problem: Problem, seed: int) -> Clusters:
-    """k-means of the unlabelled rows, with labelled rows that hold known classes in place where these are inside."""
+    """k-means of the unlabelled rows.
+
+    Where these may be of known classes: of those that lie among none, beside a centre for each known class. Where there
+    are too few rows to tell, k-means with the labelled rows held in place.
+    """
     x, rows = problem.clean, problem.unlabelled
     if not problem.inside:
         return kmeans(x[rows], problem.n_clusters, seed)
-    held = x[problem.labelled], problem.labels[problem.labelled]
-    return semi_kmeans(x[rows], *held, problem.n_clusters, seed)
+    old, y = x[problem.labelled], problem.labels[problem.labelled]
+    near = recognise(old, y, x[rows], seed)
+    if near is None or (~near.known).sum() <= problem.n_novel:
+        return semi_kmeans(x[rows], old, y, problem.n_clusters, seed)
+    drawn = x[rows[near.unlabelled]]
+    known = np.concatenate([old, drawn[near.known]]), np.concatenate([y, near.label[near.known]])
+    means = sums_by(*known, problem.n_known) / np.bincount(known[1], minlength=problem.n_known)[:, None]
+    novel = kmeans(drawn[~near.known], problem.n_novel, seed)
+    return assigned(x[rows], np.concatenate([means.astype(np.float32), novel.centers]))
 
 
 def train(

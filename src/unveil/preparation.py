@@ -3,10 +3,11 @@
 import numpy as np
 
 from unveil import rng
-from unveil.cluster import Labels, Matrix, kmeans, squared_distances
+from unveil.cluster import Labels, Matrix, kmeans
 from unveil.data.vectors import Reduction, fit_reduction
 from unveil.fitting import Problem
 from unveil.metrics import clustering_accuracy
+from unveil.neighbours import among_known
 
 MOST = 60_000
 """Rows that are trained on; the others are only labelled."""
@@ -15,8 +16,9 @@ KEPT = 50
 COMPONENTS = 256
 UNIT_FROM = 16
 """Vectors of fewer numbers are not brought to unit length: too much would be lost."""
-MIXED = 0.4
-"""Share of one known class among its neighbours from which an item may be of that class."""
+ALIKE = 0.05, 1.2
+"""So many unlabelled items may lie deep in a known class before a warning: a share, and a multiple of the share of
+labelled items that lie as deep in another class than theirs."""
 
 
 def training_rows(labels: Labels, seed: int) -> Labels:
@@ -55,30 +57,19 @@ def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
 
 
 def looks_known(problem: Problem, seed: int) -> list[str]:
-    """A warning where more unlabelled items have their neighbours in one known class than classes have in common.
+    """A warning where more unlabelled items lie among one known class than classes have in common.
 
-    Both kinds are drawn in equal number, so that an unlabelled item of a known class finds as many neighbours there.
     What is usual between classes is measured on the known ones.
     """
     labelled, unlabelled, x = problem.labelled, problem.unlabelled, problem.clean
     if min(len(labelled), len(unlabelled)) < 50 or problem.n_known < 2:
         return []
-    draw = rng.numpy(seed, "mixed")
-    each = min(3000, len(labelled), len(unlabelled))
-    rows = np.concatenate([draw.permutation(labelled)[:each], draw.permutation(unlabelled)[:each]])
-    own = problem.labels[rows]
-    apart = squared_distances(x[rows], x[rows])
-    np.fill_diagonal(apart, np.inf)
-    near = own[np.argpartition(apart, 10, axis=1)[:, :10]]  # (2 each, 10)
-    most = np.zeros(len(rows))  # the largest share that one known class, not its own, has among an item's neighbours
-    for label in range(problem.n_known):
-        most = np.maximum(most, np.where(own == label, 0, (near == label).mean(axis=1)))
-    strange = most >= MIXED
-    usual = max(float(strange[own == label].mean()) for label in np.unique(own[own >= 0]))
-    share = float(strange[own == -1].mean())
-    if share <= 0.05 + 1.5 * usual:
+    near = among_known(x[labelled], problem.labels[labelled], x[unlabelled], seed)
+    deep = near.own.mean()  # as deep in a class as items usually are in their own
+    share, usual = float((near.share >= deep).mean()), float((near.other >= deep).mean())
+    if share <= ALIKE[0] + ALIKE[1] * usual:
         return []
     return [
-        f"{100 * share:.0f} % of the unlabelled items lie among items of a known class: the unlabelled data seems to "
-        "contain known classes; use known_in_unlabelled=True (--may-contain-known) if it may"
+        f"{100 * share:.0f} % of the unlabelled items lie deep among items of a known class: the unlabelled data seems "
+        "to contain known classes; use known_in_unlabelled=True (--may-contain-known) if it may"
     ]

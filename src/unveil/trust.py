@@ -199,10 +199,13 @@ def _once(problem: Problem, truth: Labels, ways: Sequence[Way], folder: Path, op
     clean, rows, held = problem.clean, problem.unlabelled, problem.labelled
     start = start_clusters(problem, options["seed"])
     counted = estimate_classes(
-        clean[held], problem.labels[held], clean[rows], seed=options["seed"], rows=COUNTED
+        clean[held],
+        problem.labels[held],
+        clean[rows],
+        seed=options["seed"],
+        rows=COUNTED,
+        inside=problem.inside,
     ).number
-    if problem.inside:
-        counted = max(1, counted - problem.n_known)
     accuracy, sure, right = {}, {}, {}
     for place, way in enumerate(ways):
         clusters, confidence = start.labels, start.confidence(clean[rows])
