@@ -4,9 +4,9 @@
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
-`<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `own` and `trust` those on own data,
-`<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is written, and
-the exit code says whether a page is out of date.
+`<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `own`, `trust`, `views`, `general` and
+`fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check
+nothing is written, and the exit code says whether a page is out of date.
 """
 
 import json
@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-KINDS = "table|tried|bench|limits|growth|paper|own|trust|fit"
+KINDS = "table|tried|bench|limits|growth|paper|own|trust|fit|views|general"
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -181,6 +181,37 @@ def trust(folder: Path) -> str:
     return "\n".join([*lines, f"| together | {every} | | | | {hits} of {every} | | | {right} of {every} |"])
 
 
+def views(folder: Path) -> str:
+    """Accuracy on hidden known classes with views of several kinds, and the mean over tasks."""
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    if not records:
+        return "*Not measured yet.*"
+    kinds = [key for key in records[0]["rehearsals"][0] if key not in ("hidden", "counted")]
+    lines = [f"| second view | {' | '.join(record['task'] for record in records)} | mean |"]
+    lines.append("|---" * (len(records) + 2) + "|")
+    for kind in kinds:
+        scores = [100 * mean([one[kind] for one in record["rehearsals"]]) for record in records]
+        name = "(k-means)" if kind == "k-means" else kind
+        lines.append(f"| {name} | {' | '.join(f'{score:.1f}' for score in [*scores, mean(scores)])} |")
+    return "\n".join(lines)
+
+
+def general(folder: Path) -> str:
+    """Unlabelled items of known and of novel classes: accuracy over all, old and new ones."""
+    shown = {"unveil": "unveil", "kmeans": "its start", "semi_kmeans": "semi-supervised k-means"}
+    parts = ("all", "old", "new")
+    columns = ["", "known + novel", "seeds", *(f"{name}: {' / '.join(parts)}" for name in shown.values()), "counted"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    for name, records in own_records(folder).items():
+        cells = [name, f"{records[0]['classes']['known']} + {records[0]['classes']['novel']}", str(len(records))]
+        for key in shown:
+            scores = [mean([record["accuracy"][key][part] for record in records]) for part in parts]
+            cells.append(" / ".join(f"{100 * score:.1f}" for score in scores))
+        cells.append(", ".join(str(record["counted"]["number"]) for record in records))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) if len(lines) > 2 else "*Not measured yet.*"
+
+
 def record_at(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.with_suffix(".json").read_text())
     return found
@@ -224,6 +255,8 @@ MAKERS = {
     "own": own,
     "trust": trust,
     "fit": fit,
+    "views": views,
+    "general": general,
 }
 
 
