@@ -36,7 +36,7 @@ $(VENV)/demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/demo
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,paper,review]
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,embed,paper,review]
 	touch $@
 
 clean:
