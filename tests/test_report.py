@@ -26,8 +26,8 @@ from unveil.cli import app
 from unveil.discover import Request, discover
 from unveil.errors import UnveilError
 from unveil.look import load
+from unveil.places import Places, places
 from unveil.report import clusters, curves, text
-from unveil.report.map import coordinates
 from unveil.report.page import build, write
 from unveil.report.sprites import Sheet, draw
 from unveil.report.truth import compare
@@ -145,8 +145,8 @@ def test_what_a_page_says(run: Path) -> None:
 def test_five_thousand_thumbnails_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (5000, 24, 24, 3), dtype=np.uint8)  # nothing is harder to pack
     folder = made_run(tmp_path / "run", [20] * 250, known=50, pictures=noise)
-    places = np.random.default_rng(1).standard_normal((5000, 2)).astype(np.float32)
-    monkeypatch.setattr("unveil.report.page.coordinates", lambda look: (np.arange(5000), places))
+    xy = np.random.default_rng(1).standard_normal((5000, 2)).astype(np.float32)
+    monkeypatch.setattr("unveil.report.page.places", lambda look: Places(xy, np.arange(5000)))
     page = build(load(folder))
     assert 3_000_000 < len(page.encode()) < 5_000_000
     outline = Outline(page)
@@ -295,23 +295,27 @@ def test_truth_of_many_classes_is_a_list(tmp_path: Path) -> None:
 def test_map_is_kept_and_found_by_content(tmp_path: Path) -> None:
     pytest.importorskip("openTSNE")
     folder = made_run(tmp_path / "run", [10, 10, 10, 20, 20])
-    rows, xy = coordinates(load(folder), most=40)
-    assert len(rows) == len(xy) == 40
+    found = places(load(folder), most=40)
+    rows = found.rows
+    assert len(rows) == 40
+    assert len(found.xy) == 70
     assert (np.diff(rows) > 0).all()
     assert (rows >= 30).sum() == 30, "new items get three quarters"
-    assert np.isfinite(xy).all()
-    groups = np.repeat(np.arange(5), [10, 10, 10, 20, 20])[rows]
-    away = np.linalg.norm(xy[:, None] - xy[None], axis=-1) + 1e9 * np.eye(40)
-    assert (groups[away.argmin(axis=1)] == groups).mean() > 0.9
+    assert np.isfinite(found.xy).all()
+    groups = np.repeat(np.arange(5), [10, 10, 10, 20, 20])
+    for shown in (rows, np.arange(70)):  # those that t-SNE placed, and the others among them
+        some, own = found.xy[shown], groups[shown]
+        away = np.linalg.norm(some[:, None] - some[None], axis=-1) + 1e9 * np.eye(len(some))
+        assert (own[away.argmin(axis=1)] == own).mean() > 0.9
     written = (folder / "map.npz").stat().st_mtime_ns
-    again = coordinates(load(folder), most=40)
+    again = places(load(folder), most=40)
     assert (folder / "map.npz").stat().st_mtime_ns == written
-    np.testing.assert_array_equal(again[1], xy)
+    np.testing.assert_array_equal(again.xy, found.xy)
     np.save(folder / "features.npy", np.load(folder / "features.npy")[:, ::-1])
-    coordinates(load(folder), most=40)
+    places(load(folder), most=40)
     assert (folder / "map.npz").stat().st_mtime_ns != written
     (folder / "map.npz").write_bytes(b"broken")
-    assert len(coordinates(load(folder))[0]) == 70
+    assert len(places(load(folder)).rows) == 70
 
 
 @pytest.mark.parametrize("sizes", [[1, 1, 0, 1], [3, 3, 3, 3]])
@@ -319,8 +323,7 @@ def test_map_of_few_and_of_equal_items(tmp_path: Path, sizes: list[int]) -> None
     pytest.importorskip("openTSNE")
     folder = made_run(tmp_path / "run", sizes)
     np.save(folder / "features.npy", np.ones((sum(sizes), 1), dtype=np.float32))
-    _, xy = coordinates(load(folder))
-    assert np.isfinite(xy).all()
+    assert np.isfinite(places(load(folder)).xy).all()
     assert build(load(folder))
 
 

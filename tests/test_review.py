@@ -2,6 +2,7 @@
 
 import csv
 import io
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from unveil.errors import UnveilError
 from unveil.look import Look, load
 from unveil.review import server
 from unveil.review.guard import HEADERS, Access, Guard, allowed_hosts
-from unveil.review.map import coordinates
+from unveil.review.map import Map
 from unveil.review.near import Near
 from unveil.review.pictures import Pictures
 from unveil.review.serve import serve
@@ -321,7 +322,42 @@ def test_similar_and_duplicates(look: Look) -> None:
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
     assert set(rows.tolist()) == set(np.argsort(-(unit @ unit[30]))[:5].tolist())
     assert sorted(near.duplicates) == [[30, 40], [33, 71], [50, 60]]
-    assert len(coordinates(changed)) == 72
+
+
+def test_the_map_is_quick_at_first_and_fine_when_it_is_drawn(look: Look) -> None:
+    pytest.importorskip("openTSNE")
+    found = Map(look)
+    quick, state = found.coordinates()
+    assert state == "drawing"
+    places = np.frombuffer(quick, dtype="<f4").reshape(-1, 2)
+    assert len(places) == len(look.ids)
+    assert places.min() >= 0
+    assert places.max() <= 1
+    until = time.monotonic() + 60
+    while found.state() == "drawing":
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    fine, state = found.coordinates()
+    assert state == "fine"
+    assert len(fine) == len(quick)
+    assert fine != quick
+    assert Map(look).coordinates() == (fine, "fine")  # kept in the run
+
+
+@pytest.mark.parametrize("fault", ["missing", "failing"])
+def test_without_a_finer_map_the_quick_one_stays(look: Look, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    if fault == "missing":
+        monkeypatch.setattr("unveil.review.map.possible", lambda: False)
+    else:
+        monkeypatch.setattr("unveil.review.map.possible", lambda: True)
+        monkeypatch.setattr("unveil.review.map.sys.executable", "/bin/false")
+    found = Map(look)
+    found.coordinates()
+    until = time.monotonic() + 20
+    while found.state() == "drawing":
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert found.coordinates()[1] == "quick"
 
 
 def test_splits_that_cannot_be(look: Look) -> None:

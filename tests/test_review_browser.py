@@ -42,7 +42,7 @@ class Browser:
         self.until(lambda: self.driver.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
 
     def until(self, condition: Callable[[], Any]) -> Any:
-        waiting = WebDriverWait(self.driver, 15, 0.05, [StaleElementReferenceException])  # tiles come and go
+        waiting = WebDriverWait(self.driver, 60, 0.05, [StaleElementReferenceException])  # tiles come and go
         return waiting.until(lambda _: condition())
 
     def all(self, selector: str) -> list[WebElement]:
@@ -243,6 +243,8 @@ def test_lasso_on_the_map(browser: Browser, tmp_path: Path) -> None:
         browser.keys("u")
         browser.length(2)
         browser.until(lambda: len(browser.all(".legend button")) == 4)
+        browser.until(lambda: not browser.one(".note").is_displayed())  # the finer map has come
+    assert (run / "map.npz").exists()
 
 
 def test_a_second_window_is_told_and_the_keyboard_is_enough(browser: Browser, tmp_path: Path) -> None:

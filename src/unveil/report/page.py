@@ -11,9 +11,9 @@ import numpy as np
 
 from unveil import files
 from unveil.look import Look, load
+from unveil.places import places
 from unveil.report import clusters as described
 from unveil.report import confusion, curves, gallery, parts
-from unveil.report.map import coordinates
 from unveil.report.sprites import Sheet, draw
 from unveil.report.text import as_json, cleaned, count, escaped, short
 from unveil.report.truth import compare
@@ -38,7 +38,10 @@ def build(look: Look, *, with_map: bool = True) -> str:
     shown = [row for one in clusters for row in (*one.typical, *one.doubtful, *one.near)]
     shown += [row for row, _, _ in truth.misplaced] if truth else []
     near = Sheet("g", tuple(dict.fromkeys(shown)))
-    rows, xy = coordinates(look) if with_map else (np.array([], dtype=np.int64), np.zeros((0, 2), dtype=np.float32))
+    rows, xy = np.array([], dtype=np.int64), np.zeros((0, 2), dtype=np.float32)
+    if with_map:
+        found = places(look)
+        rows, xy = found.rows, found.xy[found.rows]
     far = Sheet("m", tuple(rows.tolist()))
     script = _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

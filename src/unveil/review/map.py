@@ -1,17 +1,66 @@
-"""Where items lie on the page's map."""
+"""Where items lie on the page's map: at once by their main directions, and by t-SNE as soon as that is made."""
+
+import os
+import subprocess
+import sys
+import threading
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.look import Look
+from unveil.places import Places, kept, possible
 from unveil.review.summary import unit
 
 PIECE = 8192
 
 
-def coordinates(look: Look) -> NDArray[np.float32]:
-    """(n, 2), each from 0 to 1: the two directions in which the new items differ most."""
-    return _to_square(projected(look, 2))
+class Map:
+    """The finer map is made by a process of its own, so that nobody waits; the report makes and keeps the same."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._lock = threading.Lock()
+        self._maker: subprocess.Popen[bytes] | None = None
+        self._fine: Places | None = None
+        self._quick: bytes | None = None
+
+    def state(self) -> str:
+        """`fine`, `drawing` (look again soon) or `quick` (there is no better one)."""
+        with self._lock:
+            if self._fine is None:
+                self._fine = self._look_again()
+            return "fine" if self._fine is not None else "drawing" if self._drawing else "quick"
+
+    def coordinates(self) -> tuple[bytes, str]:
+        """(n, 2) float32, each from 0 to 1, and the state that they are of."""
+        state = self.state()
+        if state == "fine" and self._fine is not None:
+            return _to_square(self._fine.xy).astype("<f4").tobytes(), state
+        with self._lock:
+            if self._quick is None:
+                self._quick = _to_square(projected(self._look, 2)).astype("<f4").tobytes()
+            return self._quick, state
+
+    def _look_again(self) -> Places | None:
+        """What is kept in the run; where nothing is, drawing begins, once."""
+        if self._maker is not None and self._maker.poll() is None:
+            return None
+        found, begun = kept(self._look), self._maker is not None
+        if found is None and not begun and possible():
+            self._maker = _draw(self._look)
+        return found
+
+    @property
+    def _drawing(self) -> bool:
+        return self._maker is not None and self._maker.poll() is None
+
+
+def _draw(look: Look) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "unveil.places", str(look.run.resolve())]
+    one = {**os.environ, "OMP_NUM_THREADS": "1"}  # the page needs the other cores
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=one)
 
 
 def projected(look: Look, dimensions: int) -> NDArray[np.float32]:

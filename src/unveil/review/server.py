@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from unveil.export import FORMATS, export
 from unveil.look import Look
 from unveil.review.guard import Access, Guard
 from unveil.review.log import ConflictError, Log
-from unveil.review.map import coordinates
+from unveil.review.map import Map
 from unveil.review.near import Near
 from unveil.review.pictures import MOST_ROWS, Pictures
 from unveil.review.split import split
@@ -43,10 +42,7 @@ class Review:
         self.summary = Summary(look)
         self.pictures = Pictures(look)
         self.near = Near(look)
-
-    @cached_property
-    def coordinates(self) -> bytes:
-        return coordinates(self.look).astype("<f4").tobytes()
+        self.map = Map(look)
 
     def state(self) -> dict[str, Any]:
         with self.log.reading() as state:
@@ -150,6 +146,10 @@ def application(look: Look, access: Access) -> Guard:
         count = min(max(_number(request.query_params, "count", 60), 1), 500)
         return JSONResponse(review.similar(_row(request, look), count))
 
+    def places(request: Request) -> Response:
+        found, state = review.map.coordinates()
+        return Response(found, media_type="application/octet-stream", headers={"X-Map": state})
+
     def labels(request: Request) -> Response:
         with review.log.reading() as state:
             return Response(state.labels.astype("<i4").tobytes(), media_type="application/octet-stream")
@@ -176,7 +176,8 @@ def application(look: Look, access: Access) -> Guard:
         Route("/api/items", lambda request: JSONResponse(review.items(_rows(request, look)))),
         Route("/api/item/{row:int}", picture),
         Route("/api/similar/{row:int}", similar),
-        Route("/api/map", lambda request: Response(review.coordinates, media_type="application/octet-stream")),
+        Route("/api/map", places),
+        Route("/api/map-state", told(lambda: {"state": review.map.state()})),
         Route("/api/labels", labels),
         Route("/api/new", lambda request: Response(look.new.tobytes(), media_type="application/octet-stream")),
         Route("/api/action", posted(lambda b: review.act(_text(b, "kind"), b, _whole(b, "base"))), methods=["POST"]),

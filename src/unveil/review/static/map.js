@@ -1,7 +1,7 @@
 // All items as points. Draw around some to select them; the wheel zooms, shift and drag moves the map.
 
 import { move, reject } from "./actions.js";
-import { fetched } from "./api.js";
+import { fetched, get } from "./api.js";
 import { announce, count, h, percent } from "./dom.js";
 import { selectionBar } from "./items.js";
 import { draw, infos, thumbs } from "./loader.js";
@@ -24,7 +24,8 @@ export function mapView() {
   const tip = h("div", { class: "tip", hidden: true }, h("canvas", { width: 112, height: 112 }), h("div", {}));
   const legend = h("ul", { class: "legend", "aria-label": "Classes" });
   const hint = h("p", { class: "muted hint" }, "Draw around items to select them. Wheel: zoom. Shift and drag: move the map. 0: everything.");
-  const stage = h("div", { class: "stage" }, canvas, tip, hint);
+  const note = h("p", { class: "note", role: "status", hidden: true }, "A quick map; a finer one is being drawn.");
+  const stage = h("div", { class: "stage" }, canvas, tip, hint, note);
   const node = h("div", { class: "mapview" }, stage, h("aside", { class: "side" }, h("h2", {}, "Classes"), legend));
   const context = canvas.getContext("2d");
   let points = new Float32Array(0);
@@ -38,6 +39,8 @@ export function mapView() {
   let at = -1;
   let framed = 0;
   let stale = true;
+  let waiting = 0;
+  let left = false;
   let groups = new Map();
   const layer = document.createElement("canvas");
 
@@ -229,10 +232,26 @@ export function mapView() {
   }
 
   async function load() {
-    const [coordinates, now, given] = await Promise.all([bytes("/api/map"), bytes("/api/labels"), bytes("/api/new")]);
-    points = new Float32Array(coordinates);
+    const [now, given] = await Promise.all([bytes("/api/labels"), bytes("/api/new"), place()]);
     fresh = new Uint8Array(given);
     relabelled(now);
+  }
+
+  /** A quick map is there at once; a finer one is drawn meanwhile and takes its place. */
+  async function place() {
+    const answer = await fetched("/api/map");
+    const drawing = answer.headers.get("X-Map") === "drawing";
+    points = new Float32Array(await answer.arrayBuffer());
+    note.hidden = !drawing;
+    soon();
+    if (drawing) waiting = setTimeout(again, 2000);
+  }
+
+  async function again() {
+    const { state } = await get("/api/map-state").catch(() => ({ state: "drawing" }));
+    if (left) return;
+    if (state === "drawing") waiting = setTimeout(again, 2000);
+    else await place();
   }
 
   async function relabel() {
@@ -257,7 +276,13 @@ export function mapView() {
   return {
     node,
     shown: load,
-    leave: () => (offs.forEach((off) => off()), watch.disconnect(), dark.removeEventListener("change", repaint)),
+    leave: () => {
+      left = true;
+      clearTimeout(waiting);
+      offs.forEach((off) => off());
+      watch.disconnect();
+      dark.removeEventListener("change", repaint);
+    },
     key: (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return false;
       if (event.key === "Escape" && selected.size) {
