@@ -23,7 +23,7 @@ from test_cluster import blobs
 
 from unveil import files
 from unveil.cli import app
-from unveil.discover import Request, discover
+from unveil.discover import Request, discover, predict
 from unveil.errors import UnveilError
 from unveil.look import load
 from unveil.places import Places, places
@@ -215,12 +215,44 @@ def test_vectors_show_names_and_telling_columns(tmp_path: Path) -> None:
     discover(request, out=tmp_path / "run")
     look = load(tmp_path / "run")
     (one,) = clusters.describe(look)
-    assert one.telling[0].column == 1
+    assert one.telling[0].column == "column 2"
     assert one.telling[0].difference == pytest.approx(np.sqrt(3), abs=0.05)  # a quarter of the items, far away
     page = build(look)
     assert "column 2" in page
     assert "url(data:" not in page
     assert any(look.ids[row] in page for row in one.typical)
+
+
+def test_columns_have_the_names_of_the_table(tmp_path: Path) -> None:
+    x, y = blobs(4, 30)
+    x = x[:, :3].copy()
+    x[y == 3, 1] += 1000
+    names = ["<b>height", "width", "weight"]
+
+    def table(path: Path, rows: np.ndarray, columns: list[int], labels: list[str]) -> None:
+        lines = [",".join([*(names[c] for c in columns), *(["label"] if labels else [])])]
+        for i, row in enumerate(rows):
+            lines.append(",".join([*(str(row[c]) for c in columns), *labels[i : i + 1]]))
+        path.write_text("\n".join(lines))
+
+    known, new = tmp_path / "known.csv", tmp_path / "new.csv"
+    table(known, x[y < 3], [0, 1, 2], [f"kind {label}" for label in y[y < 3]])
+    table(new, x[y == 3], [2, 0, 1], [])  # in another order
+    discover(Request(known=known, new=new, classes=1, method="kmeans", rehearsals=0), out=tmp_path / "run")
+    look = load(tmp_path / "run")
+    assert look.inputs is not None
+    np.testing.assert_allclose(look.inputs[-30:], x[y == 3], rtol=1e-5)
+    (one,) = clusters.describe(look)
+    assert one.telling[0].column == "width"
+    page = build(look, with_map=False)
+    assert "<span>width</span>" in page
+    assert "&lt;b&gt;height" in page
+    assert "<b>height" not in page
+    labels = [label for _, label, _, _ in predict(tmp_path / "run", new, coverage=None)[0]]
+    assert len(set(labels)) == 1
+    new.write_text("weight,<b>height,length\n1,2,3\n")
+    with pytest.raises(UnveilError, match=r"lacks 'width' and has 'length', which known items do not have"):
+        predict(tmp_path / "run", new, coverage=None)
 
 
 def test_curves() -> None:

@@ -111,6 +111,7 @@ def discover(
             "words": words(estimator),
             "warnings": told_warnings,
             "skipped": skipped,
+            "columns": list(own.columns),
             "seconds": round(time.monotonic() - begun, 1),
             "environment": environment(request.device),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -236,7 +237,7 @@ def predict(
     """(id, label, kind, probability) of each item that can be read, and the ids of the others."""
     console = console or Console(stderr=True, markup=False)
     estimator = NovelClassDiscovery.load(run)
-    items, ids = read_new(inputs)
+    items, ids = read_new(inputs, files.read_json(run / "record.json").get("columns", ()))
     kept = np.ones(len(ids), dtype=bool)
     if isinstance(items, tuple) or items.dtype == np.uint8:
         source = load_source(files.read_json(run / "estimator.json")["source"], run)

@@ -66,6 +66,11 @@ class Look:
         path = self.run / "work" / "metrics.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
+    def column(self, number: int) -> str:
+        """What a column of `inputs`, counted from 0, is called."""
+        names = self.record.get("columns") or ()
+        return str(names[number]) if number < len(names) else f"column {number + 1}"
+
     @property
     def has_pictures(self) -> bool:
         return self.pictures is not None or any(self.paths)

@@ -93,6 +93,18 @@ def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
     return vectors
 
 
+def columns(path: Path) -> tuple[str, ...]:
+    """Names of the columns of numbers in a `.csv` file; other files have none."""
+    if path.suffix.lower() != ".csv":
+        return ()
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            header, _, _, numeric = _header(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return ()
+    return tuple(header[i] for i in numeric)
+
+
 def encode(labels: Sequence[str], where: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The sorted classes (by number if all are integers) and the class index of each label."""
     empty = next((i for i, label in enumerate(labels) if not label), None)
@@ -234,13 +246,9 @@ def _read_csv(path: Path, name: str) -> Dataset:
 
 
 def _csv_rows(rows: Any, path: Path, labelled: bool = True) -> tuple[list[NDArray[np.float64]], list[str], list[str]]:
-    header = [column.strip() for column in next(rows, [])]
-    place: Mapping[str, int] = {column.lower(): i for i, column in enumerate(header)}
-    label = place.get("label", place.get("class"))
+    header, label, key, numeric = _header(rows)
     if label is None and labelled:
         raise UnveilError(f"{path} has no column `label` or `class`; its header is {', '.join(header[:10]) or 'empty'}")
-    key = place.get("id")
-    numeric = [i for i in range(len(header)) if i not in (label, key)]
     if not numeric:
         raise UnveilError(f"{path} has no columns of numbers beside {', '.join(header)}")
     vectors: list[NDArray[np.float64]] = []
@@ -264,6 +272,14 @@ def _csv_rows(rows: Any, path: Path, labelled: bool = True) -> tuple[list[NDArra
         if key is not None:
             ids.append(row[key].strip())
     return vectors, texts, ids
+
+
+def _header(rows: Any) -> tuple[list[str], int | None, int | None, list[int]]:
+    """Names of all columns, which of them are the label and the id, and which are numbers."""
+    header = [column.strip() for column in next(rows, [])]
+    place: Mapping[str, int] = {column.lower(): i for i, column in enumerate(header)}
+    label, key = place.get("label", place.get("class")), place.get("id")
+    return header, label, key, [i for i in range(len(header)) if i not in (label, key)]
 
 
 def _is_number(text: str) -> bool:

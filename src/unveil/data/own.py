@@ -1,5 +1,6 @@
 """People's own data: KNOWN, with labels, and NEW, without."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,8 @@ class Own:
     labels: tuple[str | None, ...]
     known: int
     """How many of the items are known."""
+    columns: tuple[str, ...] = ()
+    """Names of the numbers of an item, where a table has some."""
 
     @property
     def paths(self) -> tuple[Path, ...] | None:
@@ -35,16 +38,20 @@ def read_own(known: Path, new: Path | None) -> Own:
     labelled = load(str(known))
     names = tuple(labelled.classes[label] for label in labelled.train.labels)
     first, ids = labelled.train.items, labelled.train.ids
+    columns = arrays.columns(known)
     if new is None:
-        return Own(first, ids, names, len(ids))
-    second, new_ids = read_new(new)
+        return Own(first, ids, names, len(ids), columns)
+    second, new_ids = read_new(new, columns)
     taken = set(ids)
     fresh = tuple(f"new/{name}" if name in taken else name for name in new_ids)
-    return Own(joined(first, second, known, new), (*ids, *fresh), (*names, *(None for _ in fresh)), len(ids))
+    return Own(joined(first, second, known, new), (*ids, *fresh), (*names, *(None for _ in fresh)), len(ids), columns)
 
 
-def read_new(path: Path) -> tuple[Items, tuple[str, ...]]:
-    """Items without labels: a folder of images, however nested, or an array (.npz, .npy, .csv)."""
+def read_new(path: Path, columns: Sequence[str] = ()) -> tuple[Items, tuple[str, ...]]:
+    """Items without labels: a folder of images, however nested, or an array (.npz, .npy, .csv).
+
+    Columns of a table come in the order of `columns`, the names that other items have.
+    """
     if path.is_dir():
         found = image_files(path)
         if not found:
@@ -55,7 +62,25 @@ def read_new(path: Path) -> tuple[Items, tuple[str, ...]]:
     if path.suffix.lower() in EXTENSIONS:
         return (path,), (path.name,)
     items, ids = arrays.read_unlabelled(path)
+    if not isinstance(items, tuple) and items.ndim == 2:
+        items = items[:, order_of(arrays.columns(path), columns, path)]
     return items, ids or item_ids("new", len(items))
+
+
+def order_of(found: Sequence[str], wanted: Sequence[str], path: Path) -> list[int] | slice:
+    """Where each of the wanted columns is; all as they are where one side has no names, or names twice."""
+    if not found or not wanted or len(set(wanted)) < len(wanted) or len(set(found)) < len(found):
+        return slice(None)
+    lacking, strange = ([name for name in a if name not in b] for a, b in ((wanted, found), (found, wanted)))
+    if lacking or strange:
+        told = [f"lacks {_listed(lacking)}"] if lacking else []
+        told += [f"has {_listed(strange)}, which known items do not have"] if strange else []
+        raise UnveilError(f"{path} {' and '.join(told)}: give the same columns to known and new items")
+    return [found.index(name) for name in wanted]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def joined(first: Items, second: Items, known: Path, new: Path) -> Items:

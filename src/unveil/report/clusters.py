@@ -16,7 +16,7 @@ TELLING = 5
 class Telling:
     """A column of the input in which a cluster differs from all items."""
 
-    column: int
+    column: str
     difference: float
     """Of the means, in standard deviations over all items."""
     mean: float
@@ -75,12 +75,13 @@ def _describe(
         nearest=nearest,
         cosine=cosine,
         near=tuple(near.tolist()),
-        telling=() if look.has_pictures else telling(look.inputs, rows),
+        telling=() if look.has_pictures else telling(look, rows),
     )
 
 
-def telling(inputs: NDArray[np.float32] | None, rows: NDArray[np.int64]) -> tuple[Telling, ...]:
+def telling(look: Look, rows: NDArray[np.int64]) -> tuple[Telling, ...]:
     """The columns whose mean in these rows is furthest from that of all rows, in units of spread."""
+    inputs = look.inputs
     if inputs is None or inputs.ndim != 2:
         return ()
     spread = inputs.std(axis=0, dtype=np.float64)
@@ -88,7 +89,7 @@ def telling(inputs: NDArray[np.float32] | None, rows: NDArray[np.int64]) -> tupl
     away = mean - inputs.mean(axis=0, dtype=np.float64)
     units = np.divide(away, spread, out=np.zeros_like(away), where=spread > 0)
     best = np.argsort(-np.abs(units), kind="stable")[:TELLING]
-    return tuple(Telling(column=int(i), difference=float(units[i]), mean=float(mean[i])) for i in best)
+    return tuple(Telling(column=look.column(int(i)), difference=float(units[i]), mean=float(mean[i])) for i in best)
 
 
 def _unit(look: Look, rows: NDArray[np.int64]) -> NDArray[np.float32]:

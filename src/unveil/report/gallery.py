@@ -75,7 +75,7 @@ def _telling(columns: Sequence[Telling]) -> str:
         width = min(50.0, abs(column.difference) / 3 * 50)
         left = 50.0 if column.difference >= 0 else 50.0 - width
         lines.append(
-            f"<li><span>column {column.column + 1}</span>"
+            f"<li><span>{escaped(short(column.column, 40))}</span>"
             f'<span class="both"><i style="left:{left:.1f}%;width:{width:.1f}%"></i></span>'
             f"<span>{sign}{abs(column.difference):.1f} spreads <small>mean {column.mean:.3g}</small></span></li>"
         )

@@ -66,13 +66,11 @@ class Pictures:
         x = np.asarray(self._look.inputs[rows]).reshape(len(rows), -1)
         strange = (x - mean) / spread
         best = np.argsort(-np.abs(strange), axis=1)[:, :TELLING]
-        return [
-            [
-                {"column": int(c) + 1, "value": float(f"{x[i, c]:.4g}"), "spreads": round(float(strange[i, c]), 1)}
-                for c in best[i]
-            ]
-            for i in range(len(rows))
-        ]
+        return [[self._told(int(c), x[i, c], strange[i, c]) for c in best[i]] for i in range(len(rows))]
+
+    def _told(self, column: int, value: float, spreads: float) -> dict[str, Any]:
+        name = self._look.column(column)
+        return {"column": name, "value": float(f"{value:.4g}"), "spreads": round(float(spreads), 1)}
 
 
 def encoded(picture: Image.Image, *, exact: bool) -> tuple[bytes, str]:

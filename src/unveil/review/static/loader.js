@@ -110,4 +110,4 @@ const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
 
 /** The numbers in which an item is farthest from the usual, as pairs of column and value. */
 export const telling = (info) =>
-  info.telling.map((one) => [`column ${one.column}`, `${one.value} (${signed(one.spreads)} σ)`]);
+  info.telling.map((one) => [one.column, `${one.value} (${signed(one.spreads)} σ)`]);
