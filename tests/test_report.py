@@ -362,7 +362,7 @@ def test_map_of_few_and_of_equal_items(tmp_path: Path, sizes: list[int]) -> None
 def test_without_opentsne(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openTSNE", None)
     folder = made_run(tmp_path / "run", [5, 4, 3, 2])
-    with pytest.raises(UnveilError, match=r"pip install unveil\[paper\].*--without-map"):
+    with pytest.raises(UnveilError, match=r"pip install unveil\[review\].*--without-map"):
         write(folder)
     assert not (folder / "report.html").exists()
     assert "The map was left out" in write(folder, with_map=False).read_text(encoding="utf-8")

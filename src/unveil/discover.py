@@ -208,7 +208,8 @@ def words(estimator: NovelClassDiscovery) -> list[str]:
     new = estimator.novel_clusters_.tolist()
     sizes = [int((estimator.labels_ == label).sum()) for label in new]
     told = f"{estimator.n_novel_} novel class{'es' if estimator.n_novel_ != 1 else ''}"
-    lines = [f"{told} of {min(sizes)} to {max(sizes)} items" if sizes else "no novel classes"]
+    least, most = min(sizes, default=0), max(sizes, default=0)
+    lines = [f"{told} of {least if least == most else f'{least} to {most}'} items" if sizes else "no novel classes"]
     if estimator.classes_estimate_ is not None:
         lines.append(f"how many: {estimator.classes_estimate_.sentence()}")
     lines.append(f"how: {estimator.choice_}")

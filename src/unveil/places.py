@@ -131,7 +131,7 @@ def _tsne() -> Any:
         from openTSNE import TSNE
     except ImportError as error:
         raise UnveilError(
-            f"the map needs openTSNE ({error}): pip install unveil[paper], or leave the map out with --without-map"
+            f"the map needs openTSNE ({error}): pip install unveil[review], or leave the map out with --without-map"
         ) from None
     return TSNE
 
