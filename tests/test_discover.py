@@ -189,7 +189,7 @@ def test_tables_from_the_command_line(unveil: Call, tmp_path: Path) -> None:
     write_csv(tmp_path / "new.csv", x[y >= 4], None)
     result = unveil("discover", "known.csv", "new.csv", "--rehearsals", "0", "--out", "run")
     assert result.returncode == 0, result.stderr
-    assert "3 novel classes of 40 to 40 items" in result.stdout
+    assert "3 novel classes of 40 items each" in result.stdout
     with (tmp_path / "run" / "predictions.csv").open() as file:
         labels = [row["label"] for row in csv.DictReader(file)]
     assert clustering_accuracy(y[y >= 4], labels) == 1.0

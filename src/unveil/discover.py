@@ -209,7 +209,8 @@ def words(estimator: NovelClassDiscovery) -> list[str]:
     sizes = [int((estimator.labels_ == label).sum()) for label in new]
     told = f"{estimator.n_novel_} novel class{'es' if estimator.n_novel_ != 1 else ''}"
     least, most = min(sizes, default=0), max(sizes, default=0)
-    lines = [f"{told} of {least if least == most else f'{least} to {most}'} items" if sizes else "no novel classes"]
+    each = f"{least} items{' each' if len(sizes) > 1 else ''}" if least == most else f"{least} to {most} items"
+    lines = [f"{told} of {each}" if sizes else "no novel classes"]
     if estimator.classes_estimate_ is not None:
         lines.append(f"how many: {estimator.classes_estimate_.sentence()}")
     lines.append(f"how: {estimator.choice_}")
