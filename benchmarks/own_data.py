@@ -22,7 +22,7 @@ from unveil.classes import estimate_classes
 from unveil.cluster import kmeans, semi_kmeans
 from unveil.data import catalog
 from unveil.discover import environment
-from unveil.embed import embeddings
+from unveil.embed import Embedding
 from unveil.fitting import KMEANS, Problem, start_clusters, train
 from unveil.learned import Learned
 from unveil.metrics import clustering_accuracy
@@ -80,8 +80,15 @@ def load(split: Split) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[
     if split.embedded:
         device = hardware.pick_device("auto")
         precision = hardware.pick_precision(Machine(), device)
-        options = {"device": device, "precision": precision, "folder": default_store(), "console": Console(quiet=True)}
-        x = np.array(embeddings(dataset.train.items, "efficientnet-lite0", 96, **options))
+        embedding = Embedding(
+            name="efficientnet-lite0",
+            size=96,
+            device=device,
+            precision=precision,
+            folder=default_store(),
+            console=Console(quiet=True),
+        )
+        x = np.array(embedding(dataset.train.items))
     else:
         x = np.asarray(dataset.train.items).reshape(len(truth), -1).astype(np.float32)
     hidden = np.isin(truth, np.array(split.novel(len(dataset.classes))))

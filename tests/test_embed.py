@@ -24,11 +24,14 @@ def dataset(items: Items) -> Dataset:
     )
 
 
-def run(items: Items, folder: Path, name: str = "means") -> Items:
-    found = embed.embedded(
-        dataset(items), name, 32, device=CPU, precision=torch.float32, folder=folder, console=Console(quiet=True)
+def embedding(folder: Path, name: str = "means") -> embed.Embedding:
+    return embed.Embedding(
+        name=name, size=32, device=CPU, precision=torch.float32, folder=folder, console=Console(quiet=True)
     )
-    return found.train.items
+
+
+def run(items: Items, folder: Path, name: str = "means") -> Items:
+    return embedding(folder, name).of(dataset(items)).train.items
 
 
 @pytest.fixture
@@ -88,11 +91,10 @@ def test_unreadable_files_are_left_out_or_told(tmp_path: Path, calls: list[int])
     Image.new("RGB", (40, 40), "red").save(tmp_path / "good.png")
     (tmp_path / "bad.png").write_bytes(b"nothing")
     files = (tmp_path / "good.png", tmp_path / "bad.png")
-    options = {"device": CPU, "precision": torch.float32, "folder": tmp_path / "store", "console": Console(quiet=True)}
-    found = embed.embeddings(files, "means", 32, skip_unreadable=True, **options)  # type: ignore[arg-type]
+    found = embedding(tmp_path / "store")(files, skip_unreadable=True)
     assert np.isnan(found).any(axis=1).tolist() == [False, True]
     with pytest.raises(UnveilError, match=r"bad\.png"):
-        embed.embeddings(files, "means", 32, **options)  # type: ignore[arg-type]
+        embedding(tmp_path / "store")(files)
 
 
 def test_pictures_are_upright_opaque_and_of_eight_bits(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,6 @@ from rich.progress import track
 from torch import Tensor
 
 from unveil import backbones, files, store
-from unveil.backbones import Pretrained
 from unveil.data.dataset import Dataset, Images, Items, Split, Vectors
 from unveil.data.views import read_image
 from unveil.errors import UnveilError
@@ -25,77 +24,60 @@ PIXELS = 32
 CHUNK = 32  # images at a time: their activations stay in a CPU's cache
 
 
-def embedded(
-    dataset: Dataset,
-    name: str,
-    size: int,
-    *,
-    device: torch.device,
-    precision: torch.dtype,
-    folder: Path,
-    console: Console,
-) -> Dataset:
-    """The data set with every image replaced by its embedding."""
-    if dataset.kind == "vectors":
-        raise UnveilError(f"data.embed={name} wants images, and {dataset.name} has vectors: leave data.embed out")
+@dataclass(frozen=True, kw_only=True)
+class Embedding:
+    """A pretrained encoder by name, the side of the images it sees, and where its embeddings are kept."""
 
-    def split(part: Split) -> Split:
-        vectors = embeddings(part.items, name, size, device=device, precision=precision, folder=folder, console=console)
-        return replace(part, items=vectors)
+    name: str
+    size: int
+    device: torch.device
+    precision: torch.dtype
+    folder: Path
+    console: Console
 
-    return replace(dataset, train=split(dataset.train), test=None if dataset.test is None else split(dataset.test))
+    def of(self, dataset: Dataset) -> Dataset:
+        """The data set with every image replaced by its embedding."""
+        if dataset.kind == "vectors":
+            raise UnveilError(
+                f"data.embed={self.name} wants images, and {dataset.name} has vectors: leave data.embed out"
+            )
 
+        def split(part: Split) -> Split:
+            return replace(part, items=self(part.items))
 
-def embeddings(
-    items: Items,
-    name: str,
-    size: int,
-    *,
-    device: torch.device,
-    precision: torch.dtype,
-    folder: Path,
-    console: Console,
-    skip_unreadable: bool = False,
-) -> Vectors:
-    """(n, D), memory-mapped. With `skip_unreadable` the rows of files that are no images are NaN."""
-    path = folder / store.identity(embed=[name, size], data=store.fingerprint(items)) / "embeddings.npy"
-    with store.locked(path.parent):
-        if not path.exists():
-            encoder = backbones.pretrained(name, device)
-            size = encoder.size or size
-            what = f"embeddings of {len(items):,} images by {name} at {size} pixels"
-            console.print(f"{what}, in {path.parent}", soft_wrap=True)
-            parts = _embed(encoder, items, size, device, precision, console, skip_unreadable)
-            found = np.concatenate(list(parts))
-            files.write_with(path, lambda file: np.save(file, found, allow_pickle=False))
-    vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    if not skip_unreadable and np.isnan(vectors[:, 0]).any():
-        assert isinstance(items, tuple)
-        bad = items[int(np.isnan(vectors[:, 0]).argmax())]
-        raise UnveilError(f"cannot read the image {bad}: replace or remove the file")
-    return vectors
+        return replace(dataset, train=split(dataset.train), test=None if dataset.test is None else split(dataset.test))
 
+    def __call__(self, items: Items, *, skip_unreadable: bool = False) -> Vectors:
+        """(n, D), memory-mapped. With `skip_unreadable` the rows of files that are no images are NaN."""
+        identity = store.identity(embed=[self.name, self.size], data=store.fingerprint(items))
+        path = self.folder / identity / "embeddings.npy"
+        with store.locked(path.parent):
+            if not path.exists():
+                found = np.concatenate(list(self._made(items, path.parent, skip_unreadable)))
+                files.write_with(path, lambda file: np.save(file, found, allow_pickle=False))
+        vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not skip_unreadable and np.isnan(vectors[:, 0]).any():
+            assert isinstance(items, tuple)
+            bad = items[int(np.isnan(vectors[:, 0]).argmax())]
+            raise UnveilError(f"cannot read the image {bad}: replace or remove the file")
+        return vectors
 
-@torch.no_grad()
-def _embed(
-    encoder: Pretrained,
-    items: Items,
-    size: int,
-    device: torch.device,
-    precision: torch.dtype,
-    console: Console,
-    skip_unreadable: bool,
-) -> Iterator[Vectors]:
-    mean = torch.tensor(encoder.mean, device=device).view(1, 3, 1, 1)
-    std = torch.tensor(encoder.std, device=device).view(1, 3, 1, 1)
-    starts = range(0, len(items), CHUNK)
-    for start in track(starts, "embeddings", console=console, transient=True, disable=not console.is_terminal):
-        x, read = pictures(items[start : start + CHUNK], size, skip_unreadable)
-        x = ((x.to(device) - mean) / std).contiguous(memory_format=torch.channels_last)
-        with torch.autocast(device.type, precision, enabled=precision != torch.float32):
-            found = encoder.features(x).float().cpu().numpy()
-        found[~read] = np.nan
-        yield found
+    @torch.no_grad()
+    def _made(self, items: Items, where: Path, skip_unreadable: bool) -> Iterator[Vectors]:
+        encoder, device, console = backbones.pretrained(self.name, self.device), self.device, self.console
+        size = encoder.size or self.size
+        told = f"embeddings of {len(items):,} images by {self.name} at {size} pixels, in {where}"
+        console.print(told, soft_wrap=True)
+        mean = torch.tensor(encoder.mean, device=device).view(1, 3, 1, 1)
+        std = torch.tensor(encoder.std, device=device).view(1, 3, 1, 1)
+        starts = range(0, len(items), CHUNK)
+        for start in track(starts, "embeddings", console=console, transient=True, disable=not console.is_terminal):
+            x, read = pictures(items[start : start + CHUNK], size, skip_unreadable)
+            x = ((x.to(device) - mean) / std).contiguous(memory_format=torch.channels_last)
+            with torch.autocast(device.type, self.precision, enabled=self.precision != torch.float32):
+                found = encoder.features(x).float().cpu().numpy()
+            found[~read] = np.nan
+            yield found
 
 
 def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Tensor, np.ndarray]:

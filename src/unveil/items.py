@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from unveil import backbones, hardware
 from unveil.data.arrays import checked_items
 from unveil.data.dataset import Files, Items
-from unveil.embed import PIXELS, embeddings, images_of, pictures
+from unveil.embed import PIXELS, Embedding, images_of, pictures
 from unveil.errors import UnveilError
 from unveil.scratch import Scratch, train_scratch
 from unveil.settings import Machine
@@ -66,16 +66,15 @@ class Embedded:
     def __call__(self, given: Items, console: Console) -> NDArray[np.float32]:
         device = hardware.pick_device(self.device)
         precision = hardware.pick_precision(Machine(), device)
-        return embeddings(
-            given,
-            self.name,
-            self.size,
+        embedding = Embedding(
+            name=self.name,
+            size=self.size,
             device=device,
             precision=precision,
             folder=self.store,
             console=console,
-            skip_unreadable=True,
         )
+        return embedding(given, skip_unreadable=True)
 
 
 def choose_source(

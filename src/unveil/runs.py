@@ -15,7 +15,7 @@ from unveil.data import catalog
 from unveil.data.dataset import Dataset
 from unveil.data.task import make_task
 from unveil.data.vectors import reduced
-from unveil.embed import embedded
+from unveil.embed import Embedding
 from unveil.engine import checkpoint
 from unveil.errors import UnveilError
 from unveil.evaluation import features
@@ -60,9 +60,15 @@ def read(settings: Settings, *, store: Path, root: Path | None, console: Console
     if data.embed is not None:
         device = hardware.pick_device(machine.device)
         precision = hardware.pick_precision(machine, device)
-        dataset = embedded(
-            dataset, data.embed, data.embed_size, device=device, precision=precision, folder=store, console=console
+        embedding = Embedding(
+            name=data.embed,
+            size=data.embed_size,
+            device=device,
+            precision=precision,
+            folder=store,
+            console=console,
         )
+        dataset = embedding.of(dataset)
     return reduced(dataset, data)
 
 
