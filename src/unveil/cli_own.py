@@ -1,5 +1,6 @@
 """Commands for people's own data: discover, predict, report, review, export, classes, trust."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,33 @@ from unveil.errors import UnveilError
 Flag = Parameter(negative="")
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Common:
+    """Options of every command that makes vectors of items.
+
+    Parameters
+    ----------
+    encoder
+        For images: auto, efficientnet-lite0, compact (trained here), pixels, timm:NAME, transformers:NAME,
+        torchvision:NAME.
+    seed
+        Equal seeds give equal results.
+    device
+        auto, cpu, cuda, cuda:1, mps.
+    store
+        Where embeddings are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+    """
+
+    encoder: str = "auto"
+    seed: int = 0
+    device: str = "auto"
+    store: Path | None = None
+
+
+COMMON = Common()
+
+
 def discover(
     known: Path | None = None,
     new: Path | None = None,
@@ -17,14 +45,11 @@ def discover(
     *,
     continue_: Annotated[Path | None, Parameter(name="--continue")] = None,
     classes: str = "auto",
-    encoder: str = "auto",
     method: str = "ncl-hng",
     may_contain_known: Annotated[bool, Flag] = False,
     rehearsals: int = 3,
-    seed: int = 0,
-    device: str = "auto",
     out: Path | None = None,
-    store: Path | None = None,
+    common: Common = COMMON,
 ) -> None:
     """Find the classes in NEW that KNOWN does not have.
 
@@ -39,23 +64,14 @@ def discover(
         classes, and what was rejected does not come back to the class it was rejected from.
     classes
         How many novel classes there are; auto estimates it, or, with --continue, takes the clusters without a name.
-    encoder
-        For images: auto, efficientnet-lite0, compact (trained here), pixels, timm:NAME, transformers:NAME,
-        torchvision:NAME.
     method
         ncl-hng, ncl, baseline, dtc, rs, kmeans, …
     may_contain_known
         NEW may contain items of known classes too.
     rehearsals
         How often known classes are hidden and found again, to choose the way and say how far to trust it.
-    seed
-        Equal seeds give equal results.
-    device
-        auto, cpu, cuda, cuda:1, mps.
     out
         The run directory. Default: runs/KNOWN-NEW.
-    store
-        Where embeddings are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     """
     number = _count(classes)
     if continue_ is not None:
@@ -64,7 +80,7 @@ def discover(
         from unveil.refine import refine
 
         folder = out or continue_.with_name(f"{continue_.resolve().name}-continued")
-        _told(refine(continue_, out=folder, classes=number, store=store), folder)
+        _told(refine(continue_, out=folder, classes=number, store=common.store), folder)
         return
     if known is None or new is None:
         raise UnveilError("give KNOWN and NEW: labelled items and new ones; unveil discover --help")
@@ -75,15 +91,15 @@ def discover(
         known=known,
         new=new,
         classes=number,
-        encoder=encoder,
+        encoder=common.encoder,
         method=method,
         may_contain_known=may_contain_known,
         rehearsals=rehearsals,
-        seed=seed,
-        device=device,
+        seed=common.seed,
+        device=common.device,
     )
     folder = out or Path("runs") / f"{known.resolve().stem}-{new.resolve().stem}"
-    _told(run(request, out=folder, store=store), folder)
+    _told(run(request, out=folder, store=common.store), folder)
 
 
 def _told(record: dict[str, Any], folder: Path) -> None:
@@ -215,12 +231,9 @@ def classes(
     new: Path,
     /,
     *,
-    encoder: str = "auto",
-    seed: int = 0,
-    device: str = "auto",
     plot: Path | None = None,
     may_contain_known: Annotated[bool, Flag] = False,
-    store: Path | None = None,
+    common: Common = COMMON,
 ) -> None:
     """How many novel classes are there in NEW? Three criteria, an interval, and a picture of them.
 
@@ -230,24 +243,14 @@ def classes(
         As for discover.
     new
         As for discover.
-    encoder
-        As for discover.
-    seed
-        Equal seeds give equal results.
-    device
-        auto, cpu, cuda, cuda:1, mps.
     plot
         Draw the criteria into this file (.png, .svg, .pdf); needs matplotlib.
     may_contain_known
         NEW may contain items of known classes too.
-    store
-        Where embeddings are kept for reuse.
     """
     from unveil.explore import count_classes, draw_criteria
 
-    estimate = count_classes(
-        known, new, encoder=encoder, seed=seed, device=device, may_contain_known=may_contain_known, store=store
-    )
+    estimate = count_classes(known, new, may_contain_known=may_contain_known, **vars(common))
     print(estimate.sentence())
     for curve in estimate.curves:
         print(f"  by {curve.name}: {curve.best}")
@@ -261,12 +264,9 @@ def trust(
     /,
     *,
     novel: int | None = None,
-    encoder: str = "auto",
     method: str = "ncl-hng",
     rehearsals: int = 5,
-    seed: int = 0,
-    device: str = "auto",
-    store: Path | None = None,
+    common: Common = COMMON,
 ) -> None:
     """How well would novel classes be found in data like KNOWN? Hides known classes and finds them again.
 
@@ -276,34 +276,17 @@ def trust(
         As for discover.
     novel
         How many novel classes to expect. Default: as many as there are known ones.
-    encoder
-        As for discover.
     method
         As for discover.
     rehearsals
         How often.
-    seed
-        Equal seeds give equal results.
-    device
-        auto, cpu, cuda, cuda:1, mps.
-    store
-        Where embeddings are kept for reuse.
     """
     from rich.console import Console
     from rich.table import Table
 
     from unveil.explore import rehearse_known
 
-    found = rehearse_known(
-        known,
-        novel=novel,
-        encoder=encoder,
-        method=method,
-        rehearsals=rehearsals,
-        seed=seed,
-        device=device,
-        store=store,
-    )
+    found = rehearse_known(known, novel=novel, method=method, rehearsals=rehearsals, **vars(common))
     rows: list[dict[str, Any]] = list(found.rehearsals)
     if rows:
         names = [name for name in rows[0] if name not in ("hidden", "counted")]
