@@ -49,8 +49,28 @@ def test_with_few_items_of_a_class_known_ones_are_subtracted() -> None:
     labelled = (y < 5) & (np.arange(len(y)) % 2 == 0)
     everything = estimate_classes(x[labelled], y[labelled], x[~labelled])
     found = estimate_classes(x[labelled], y[labelled], x[~labelled], inside=True)
-    assert found.number == max(1, everything.number - 5)
+    assert everything.number > 6
+    assert found.number == everything.number - 5
     assert found.curves[0].best == found.number
+    assert min(found.curves[0].numbers) == 1
+
+
+@pytest.mark.parametrize("known", [1, 3])
+@pytest.mark.parametrize("strangers", [0, 1, 2])
+def test_hardly_any_item_is_novel(known: int, strangers: int) -> None:
+    x, y = blobs(known, 200, seed=3)
+    labelled = np.arange(len(y)) % 2 == 0
+    x[np.flatnonzero(~labelled)[:strangers]] += 1000
+    found = estimate_classes(x[labelled], y[labelled], x[~labelled], inside=True)
+    assert found.low <= found.number <= found.high
+    assert found.number in range(1, 4 if known > 1 else 50)  # one known class says little about what a class is
+
+
+def test_many_novel_classes_beside_few_labels() -> None:
+    x, y = blobs(22, 200, seed=5)
+    labelled = (y < 2) & (np.arange(len(y)) % 5 == 0)
+    found = estimate_classes(x[labelled], y[labelled], x[~labelled], inside=True)
+    assert 16 <= found.number <= 24
 
 
 def test_without_known_classes_compact_clusters_count() -> None:

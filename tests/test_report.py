@@ -26,7 +26,7 @@ from unveil.cli import app
 from unveil.discover import Request, discover, predict
 from unveil.errors import UnveilError
 from unveil.look import load
-from unveil.places import Places, places
+from unveil.places import Places, kept, places
 from unveil.report import clusters, curves, text
 from unveil.report.page import build, write
 from unveil.report.sprites import Sheet, draw
@@ -346,7 +346,9 @@ def test_map_is_kept_and_found_by_content(tmp_path: Path) -> None:
     np.save(folder / "features.npy", np.load(folder / "features.npy")[:, ::-1])
     places(load(folder), most=40)
     assert (folder / "map.npz").stat().st_mtime_ns != written
-    (folder / "map.npz").write_bytes(b"broken")
+    for damaged in (b"broken", b"", b"PK\x03\x04broken"):
+        (folder / "map.npz").write_bytes(damaged)
+        assert kept(load(folder)) is None
     assert len(places(load(folder)).rows) == 70
 
 

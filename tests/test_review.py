@@ -2,6 +2,8 @@
 
 import csv
 import io
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -350,7 +352,8 @@ def test_without_a_finer_map_the_quick_one_stays(look: Look, monkeypatch: pytest
         monkeypatch.setattr("unveil.review.map.possible", lambda: False)
     else:
         monkeypatch.setattr("unveil.review.map.possible", lambda: True)
-        monkeypatch.setattr("unveil.review.map.sys.executable", "/bin/false")
+        failing = [sys.executable, "-c", "raise SystemExit(1)"]
+        monkeypatch.setattr("unveil.review.map._draw", lambda look: subprocess.Popen(failing))
     found = Map(look)
     found.coordinates()
     until = time.monotonic() + 20

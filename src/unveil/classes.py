@@ -34,7 +34,7 @@ TREES, DRAWS = 24, 5
 ALIKE = np.log(1.5)
 """Numbers of classes that are about the same differ by less than this in their logarithm."""
 TINY = 0.05
-"""probe classes: a cluster smaller than this share of the largest is no class."""
+"""A cluster smaller than this share of the largest is no class, where unlabelled items contain known classes."""
 UNEVEN = 5
 """Clusters are called unbalanced from this ratio of sizes on."""
 
@@ -60,7 +60,7 @@ class Estimate:
     high: int
     curves: tuple[Curve, ...]
     sizes: tuple[int, ...]
-    """Sizes of the k-means clusters at that number, largest first."""
+    """Sizes of the k-means clusters at that number, largest first; of a draw where known classes are inside."""
 
     def sentence(self) -> str:
         """In words."""
@@ -113,23 +113,30 @@ def estimate_classes(
     if inside and (near := recognise(labelled, y, unlabelled, seed)) is not None:
         strangers, inside = unlabelled[near.unlabelled[~near.known]], False
         size = len(near.known) / len(unlabelled) + float(near.known.sum()) / len(y)  # in a draw, of all its items
-    limit = max(1, min(most or 500, len(strangers) - 1))
+    limit = max(1, min((most or 500) + (known if inside else 0), len(strangers) - 1))
     if known >= 2 and len(labelled) > known:
         curve, low, high = by_merge_height(labelled, y, strangers, limit, seed, rows, size)
     else:
         curve, low, high = _without_labels(strangers, limit, seed)
     if inside:  # too few items to tell them apart: all classes were counted
         low, high = max(1, low - known), max(1, high - known)
-        numbers = tuple(number - known for number in curve.numbers)
-        curve = replace(curve, best=max(1, curve.best - known), numbers=numbers)
+        left = [(n - known, value) for n, value in zip(curve.numbers, curve.values, strict=True) if n > known]
+        numbers, values = zip(*left, strict=True) if left else ((), ())
+        curve = replace(curve, best=max(1, curve.best - known), numbers=numbers, values=values)
     curves = [curve]
     if compare and known >= 2:
         reach = min(max(1, len(unlabelled) - known), limit, max(10, 3 * curve.best))
         curves.append(by_labels(labelled, y, unlabelled, reach, seed))
         if known >= 4:
             curves.append(by_probes(labelled, y, unlabelled, reach, seed))
+    if inside:  # which clusters would be the novel ones is not told apart
+        return Estimate(curve.best, low, high, tuple(curves), ())
     sizes = np.sort(np.bincount(kmeans(strangers, curve.best, seed, n_init=3).labels))[::-1]
-    return Estimate(curve.best, low, high, tuple(curves), tuple(int(size) for size in sizes))
+    number = curve.best
+    if len(strangers) < len(unlabelled):  # a few items of known classes are left, and may be clusters of their own
+        sizes = sizes[sizes > TINY * sizes[0]]
+        number = len(sizes)
+    return Estimate(number, min(low, number), max(high, number), tuple(curves), tuple(int(size) for size in sizes))
 
 
 def by_merge_height(

@@ -159,7 +159,8 @@ def review(
     Parameters
     ----------
     run
-        The run directory of `unveil discover`. What you do is kept in its review.jsonl, and export applies it.
+        The run directory of `unveil discover` or `unveil run`. What you do is kept in its review.jsonl (of a recipe,
+        in RUN/look), and export applies it.
     port
         Default: a free one.
     host
@@ -171,7 +172,9 @@ def review(
         from unveil.review.serve import serve
     except ImportError as error:
         raise UnveilError(f"the review page needs more packages ({error}): pip install 'unveil[review]'") from None
-    serve(run, host=host, port=port, browser=not no_browser)
+    from unveil.unfold import viewable
+
+    serve(viewable(run), host=host, port=port, browser=not no_browser)
 
 
 def export(
@@ -185,12 +188,12 @@ def export(
     all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
     original: Annotated[bool, Flag] = False,
 ) -> None:
-    """Write the labels of a run of discover, as they are after review, for other tools.
+    """Write the labels of a run, as they are after review, for other tools.
 
     Parameters
     ----------
     run
-        The run directory of `unveil discover`.
+        The run directory of `unveil discover` or `unveil run`.
     format_
         csv, npz (with features), folders (a folder of links for each class), coco, label-studio, fiftyone, parquet.
     out
@@ -201,26 +204,30 @@ def export(
         The labels as they were found, without what was changed in review.
     """
     from unveil.export import export as write
+    from unveil.unfold import viewable
 
-    print(f"written: {write(run, format_, out, all_items=all_, original=original)}")
+    print(f"written: {write(viewable(run), format_, out, all_items=all_, original=original)}")
 
 
 def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool, Flag] = False) -> None:
-    """Show a run of discover in one HTML file that opens anywhere.
+    """Show a run in one HTML file that opens anywhere.
 
     Parameters
     ----------
     run
-        The run directory of `unveil discover`. Where the truth is known, put it there as truth.csv (id,label).
+        The run directory of `unveil discover` or `unveil run`. Where you know the truth of new items, put it there as
+        truth.csv (id,label).
     out
-        The file. Default: report.html in the run directory.
+        The file. Default: report.html in the run directory, or in RUN/look where it is of a recipe.
     without_map
         Leave out the map, which needs openTSNE and takes most of the time.
     """
     from rich.console import Console
 
     from unveil.report.page import write
+    from unveil.unfold import viewable
 
+    run = viewable(run)
     with Console(stderr=True, markup=False).status("drawing"):
         target = write(run, out, with_map=not without_map)
     print(f"written: {target}, {target.stat().st_size / 1e6:.1f} MB")

@@ -99,7 +99,7 @@ def discover(
             _keep_away(estimator, vectors, [own.ids[row] for row in np.flatnonzero(kept)], given.never)
         estimator.save(out)
         _write_items(out, own, kept, estimator)
-        _write_contents(out, own, kept)
+        write_contents(out, own, kept)
         files.write_with(out / "features.npy", lambda file: np.save(file, estimator.transform(vectors), False))
         record = {
             "request": told,
@@ -191,7 +191,7 @@ def _write_items(out: Path, own: Own, kept: NDArray[np.bool_], estimator: NovelC
     files.write(out / "predictions.csv", table(["id", "label", "kind", "confidence"], new))
 
 
-def _write_contents(out: Path, own: Own, kept: NDArray[np.bool_]) -> None:
+def write_contents(out: Path, own: Own, kept: NDArray[np.bool_]) -> None:
     """What people look at where there are no image files: small pictures, or the numbers themselves."""
     if isinstance(own.items, tuple):
         return
@@ -239,7 +239,10 @@ def predict(
     """(id, label, kind, probability) of each item that can be read, and the ids of the others."""
     console = console or Console(stderr=True, markup=False)
     estimator = NovelClassDiscovery.load(run)
-    items, ids = read_new(inputs, files.read_json(run / "record.json").get("columns", ()))
+    record = (
+        files.read_json(run / "record.json") if (run / "record.json").exists() else {}
+    )  # a saved estimator has none
+    items, ids = read_new(inputs, record.get("columns", ()))
     kept = np.ones(len(ids), dtype=bool)
     if isinstance(items, tuple) or items.dtype == np.uint8:
         source = load_source(files.read_json(run / "estimator.json")["source"], run)

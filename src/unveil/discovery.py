@@ -85,7 +85,7 @@ def discover(
     notes = [] if problem.inside else looks_known(problem, seed)
 
     candidates = tuple(fitted_to(way, start, problem) for way in ways(options.method)) if known else (KMEANS,)
-    trust = untried(candidates)
+    trust = untried(candidates, problem.inside)
     if known and options.rehearsals:
         trust = rehearse(
             problem,
@@ -130,11 +130,10 @@ def discover(
 
 def fitted_to(way: Way, start: Clusters, problem: Problem) -> Way:
     """The way with fewer neighbours where clusters are unbalanced: k1 = |M| / C / 2 takes them to be of equal size."""
-    count = problem.n_clusters
-    sizes = np.bincount(start.labels, minlength=count)
+    sizes = np.unique(start.labels, return_counts=True)[1]  # a known class may not be there at all
     if way.method is None or not unbalanced(sizes.tolist()):
         return way
-    share = max(0.1, float(sizes.min() * count / max(1, sizes.sum())))
+    share = max(0.1, float(sizes.min() * len(sizes) / sizes.sum()))
     usual = recipe_of(way).discovery
     fewer = {
         "discovery.k1_fraction": usual.k1_fraction * share,
@@ -152,10 +151,11 @@ def explain(way: Way, candidates: tuple[Way, ...], trust: Trust, known: int) -> 
         return f"{way.words}, as asked"
     if not trust.rehearsals:
         return f"{way.words}: not rehearsed"
+    tries = len(trust.rehearsals)
     means = {one.name: np.mean([r[one.name] for r in trust.rehearsals]) for one in candidates}
     others = ", ".join(f"{one.words} {100 * means[one.name]:.1f} %" for one in candidates if one is not way)
     return (
-        f"{way.words}: in {len(trust.rehearsals)} rehearsals on hidden known classes it found "
+        f"{way.words}: in {tries} rehearsal{'s' if tries != 1 else ''} on hidden known classes it found "
         f"{100 * means[way.name]:.1f} % ({others})"
     )
 

@@ -66,6 +66,11 @@ class Look:
         path = self.run / "work" / "metrics.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return str(self.record.get("name") or self.run.resolve().name)
+
     def column(self, number: int) -> str:
         """What a column of `inputs`, counted from 0, is called."""
         names = self.record.get("columns") or ()

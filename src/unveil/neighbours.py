@@ -1,6 +1,7 @@
 """Which known class does an item lie among?"""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +11,9 @@ from unveil import rng
 from unveil.cluster import Labels, Matrix
 
 NEIGHBOURS = 10
-DRAWN = 4000
-"""Items of each kind that are looked at: the cost grows with their square."""
+DRAWN, MOST_DRAWN = 4000, 12_000
+"""Items of each kind that are looked at, and how many at most where there are many classes: the cost grows with their
+square."""
 RECOGNISED = 0.6
 """An unlabelled item is taken to be of a known class that has this share around it, relative to the share that the
 class of a labelled item has around that."""
@@ -41,17 +43,27 @@ class Among:
 
 
 def among_known(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Among:
-    """Shares of known classes around as many labelled as unlabelled items.
+    """Shares of known classes around items.
 
-    Both kinds are drawn in equal number, so that an unlabelled item of a known class finds enough neighbours there.
+    Unlabelled items are looked at together with as many labelled ones, in several parts where these are few: so an
+    unlabelled item of a known class finds enough neighbours there, however many others there are.
     """
     draw = rng.numpy(seed, "among known classes")
-    each = min(DRAWN, len(labelled), len(unlabelled))
-    old, new = (np.sort(draw.permutation(len(part))[:each]) for part in (labelled, unlabelled))
-    x = np.concatenate([labelled[old], unlabelled[new]])
-    classes = np.concatenate([y[old], np.full(each, -1)])
+    drawn = min(max(DRAWN, 4 * NEIGHBOURS * len(np.unique(y))), MOST_DRAWN)
+    total = min(drawn, len(unlabelled))
+    each = min(total, len(labelled))
+    old = np.sort(draw.permutation(len(labelled))[:each])
+    new = draw.permutation(len(unlabelled))[:total]
+    parts = [np.sort(part) for part in np.array_split(new, -(-total // each))]
+    found = [_around(labelled[old], y[old], unlabelled[part]) for part in parts]
+    own, other, share, label = (np.concatenate(values) for values in zip(*found, strict=True))
+    return Among(np.tile(old, len(parts)), np.concatenate(parts), own, other, share, label)
+
+
+def _around(old: Matrix, y: Labels, new: Matrix) -> tuple[NDArray[Any], ...]:
+    x, classes = np.concatenate([old, new]), np.concatenate([y, np.full(len(new), -1)])
     nearest = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(x) - 1), algorithm="brute").fit(x)
-    near = nearest.kneighbors(return_distance=False)  # (2 each, neighbours), without the item itself
+    near = nearest.kneighbors(return_distance=False)  # (n, neighbours), without the item itself
     own, other, best = np.zeros(len(x)), np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
     for label in np.unique(y):
         mine = classes == label
@@ -59,13 +71,17 @@ def among_known(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> A
         own[mine] = share[mine]
         best[share > other] = label
         other = np.maximum(other, np.where(mine, 0, share))
-    return Among(old, new, own[:each], other[:each], other[each:], best[each:])
+    return own[: len(old)], other[: len(old)], other[len(old) :], best[len(old) :]
 
 
 def recognise(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Among | None:
-    """Look for items of known classes; None where classes have too few items, or no item is left for novel ones."""
-    if min(len(labelled), len(unlabelled)) < 2:
+    """Look for items of known classes.
+
+    None where classes have too few labelled items on average, or fewer than two items are left for novel classes.
+    """
+    classes = len(np.unique(y))
+    if min(len(labelled), len(unlabelled)) < 3 * NEIGHBOURS * max(1, classes):
         return None
     near = among_known(labelled, y, unlabelled, seed)
-    enough = len(near.labelled) >= 3 * NEIGHBOURS * len(np.unique(y))
-    return near if enough and not near.known.all() else None
+    enough = len(np.unique(near.labelled)) >= 3 * NEIGHBOURS * classes
+    return near if enough and (~near.known).sum() >= 2 else None

@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import os
 import sys
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ NEIGHBOURS = 10
 NEW_SHARE = 0.75
 """New items are what people come for: so much of the map is theirs where not all items fit."""
 PIECE = 8192
+DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def places(look: Look, most: int = MOST, seed: int = 0) -> Places:
 
 def kept(look: Look, most: int = MOST, seed: int = 0) -> Places | None:
     """What an earlier call left, if it is of the same items."""
-    with contextlib.suppress(OSError, ValueError, KeyError), np.load(_path(look), allow_pickle=False) as stored:
+    with contextlib.suppress(*DAMAGED), np.load(_path(look), allow_pickle=False) as stored:
         rows, xy = stored["rows"], stored["xy"]
         same = len(xy) == len(look.ids) and str(stored["key"]) == _key(look)
         if same and np.array_equal(rows, _sample(look.new, most, seed)):

@@ -95,7 +95,10 @@ class Trust:
     def sentence(self) -> str:
         """In words."""
         if self.accuracy is None:
-            return "nobody can say: nothing was rehearsed (that takes 4 known classes and 40 labelled items)"
+            return (
+                "nobody can say: nothing was rehearsed (a rehearsal takes "
+                f"{LEAST_CLASSES} known classes and {LEAST_ROWS} labelled items)"
+            )
         assert self.low is not None
         assert self.high is not None
         tries = len(self.rehearsals)
@@ -131,7 +134,7 @@ def rehearse(
     x, y = problem.x[problem.labelled], problem.labels[problem.labelled]
     classes = np.unique(y)
     if tries < 1 or len(classes) < LEAST_CLASSES or len(y) < LEAST_ROWS:
-        return untried(ways)
+        return untried(ways, problem.inside)
     done = []
     for number in range(tries):
         draw = rng.numpy(seed, "rehearsal", number)
@@ -157,10 +160,13 @@ def rehearse(
     )
 
 
-def untried(ways: Sequence[Way]) -> Trust:
-    """Nothing was rehearsed: the method that was asked for."""
+def untried(ways: Sequence[Way], inside: bool = False) -> Trust:
+    """Nothing was rehearsed: the method that was asked for, or, where known classes are inside, what it starts from.
+
+    There the start tells known items from others by their neighbours, and training may undo that.
+    """
     return Trust(
-        way=ways[min(1, len(ways) - 1)].name,
+        way=ways[0 if inside else min(1, len(ways) - 1)].name,
         accuracy=None,
         spread=None,
         count_error=None,

@@ -45,7 +45,7 @@ def build(look: Look, *, with_map: bool = True) -> str:
     far = Sheet("m", tuple(rows.tolist()))
     script = _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    title = short(look.run.resolve().name, 80)
+    title = short(look.name, 80)
     values = {
         "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'",

@@ -125,7 +125,7 @@ def settings(look: Look) -> str:
     parameters = files.read_json(look.run / "estimator.json").get("parameters", {})
     groups = {
         "Asked for": look.record.get("request", {}),
-        "Estimator": parameters,
+        "Settings": parameters,
         "Environment": look.record.get("environment", {}),
     }
     parts = []

@@ -60,7 +60,7 @@ def compare(look: Look) -> Comparison | None:
         items=len(rows),
         strangers=len(set(told) - {look.ids[row] for row in np.flatnonzero(look.new).tolist()}),
         scores=clustering_scores(truth, found),
-        kmeans=clustering_accuracy(truth, look.kmeans[rows]),
+        kmeans=look.record.get("kmeans_accuracy") or clustering_accuracy(truth, look.kmeans[rows]),
         clusters=tuple(look.classes[clusters[i]] for i in lines),
         classes=tuple(str(classes[j]) for j in columns),
         counts=counts[np.ix_(lines, columns)],

@@ -28,9 +28,11 @@ class Map:
     def state(self) -> str:
         """`fine`, `drawing` (look again soon) or `quick` (there is no better one)."""
         with self._lock:
-            if self._fine is None:
-                self._fine = self._look_again()
-            return "fine" if self._fine is not None else "drawing" if self._drawing else "quick"
+            if self._fine is None and not (drawing := self._drawing()):
+                self._fine = kept(self._look)
+                if self._fine is None and self._maker is None and possible():
+                    self._maker, drawing = _draw(self._look), True
+            return "fine" if self._fine is not None else "drawing" if drawing else "quick"
 
     def coordinates(self) -> tuple[bytes, str]:
         """(n, 2) float32, each from 0 to 1, and the state that they are of."""
@@ -42,22 +44,12 @@ class Map:
                 self._quick = _to_square(projected(self._look, 2)).astype("<f4").tobytes()
             return self._quick, state
 
-    def _look_again(self) -> Places | None:
-        """What is kept in the run; where nothing is, drawing begins, once."""
-        if self._maker is not None and self._maker.poll() is None:
-            return None
-        found, begun = kept(self._look), self._maker is not None
-        if found is None and not begun and possible():
-            self._maker = _draw(self._look)
-        return found
-
-    @property
     def _drawing(self) -> bool:
         return self._maker is not None and self._maker.poll() is None
 
 
 def _draw(look: Look) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "unveil.places", str(look.run.resolve())]
+    command = [sys.executable, "-P", "-m", "unveil.places", str(look.run.resolve())]
     one = {**os.environ, "OMP_NUM_THREADS": "1"}  # the page needs the other cores
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=one)

@@ -51,7 +51,7 @@ class Review:
     def about(self) -> dict[str, Any]:
         look = self.look
         return {
-            "run": look.run.resolve().name,
+            "run": look.name,
             "pictures": look.has_pictures,
             "side": self.pictures.side,
             "words": look.record.get("words", []),

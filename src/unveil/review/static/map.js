@@ -248,10 +248,11 @@ export function mapView() {
   }
 
   async function again() {
-    const { state } = await get("/api/map-state").catch(() => ({ state: "drawing" }));
+    const { state } = await get("/api/map-state").catch(() => ({ state: "quick" }));
     if (left) return;
-    if (state === "drawing") waiting = setTimeout(again, 2000);
-    else await place();
+    if (state === "drawing" || lasso) waiting = setTimeout(again, 2000); // nothing moves while somebody draws
+    else if (state === "fine") await place().catch(() => {});
+    note.hidden = state !== "drawing" && !lasso;
   }
 
   async function relabel() {
