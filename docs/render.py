@@ -200,13 +200,18 @@ def general(folder: Path) -> str:
     """Unlabelled items of known and of novel classes: accuracy over all, old and new ones."""
     shown = {"unveil": "unveil", "kmeans": "its start", "semi_kmeans": "semi-supervised k-means"}
     parts = ("all", "old", "new")
-    columns = ["", "known + novel", "seeds", *(f"{name}: {' / '.join(parts)}" for name in shown.values()), "counted"]
+    columns = ["", "known + novel", "seeds", *(f"{name}: {' / '.join(parts)}" for name in shown.values())]
+    columns += ["foretold (all)", "in its interval", "counted"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, records in own_records(folder).items():
         cells = [name, f"{records[0]['classes']['known']} + {records[0]['classes']['novel']}", str(len(records))]
         for key in shown:
             scores = [mean([record["accuracy"][key][part] for record in records]) for part in parts]
             cells.append(" / ".join(f"{100 * score:.1f}" for score in scores))
+        told = [record["expected"] for record in records]
+        true = [record["accuracy"]["unveil"]["all"] for record in records]
+        inside = sum(one["low"] <= value <= one["high"] for one, value in zip(told, true, strict=True))
+        cells += [f"{100 * mean([one['accuracy'] for one in told]):.1f}", f"{inside} of {len(records)}"]
         cells.append(", ".join(str(record["counted"]["number"]) for record in records))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) if len(lines) > 2 else "*Not measured yet.*"

@@ -1,5 +1,6 @@
 """People's own data: KNOWN, with labels, and NEW, without."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,9 @@ def read_new(path: Path, columns: Sequence[str] = ()) -> tuple[Items, tuple[str,
     items, ids = arrays.read_unlabelled(path)
     if not isinstance(items, tuple) and items.ndim == 2:
         items = items[:, order_of(arrays.columns(path), columns, path)]
+    if len(set(ids)) < len(ids):
+        twice = Counter(ids).most_common(1)[0][0]
+        raise UnveilError(f"{path}: the id {twice!r} stands on more than one row; ids must differ")
     return items, ids or item_ids("new", len(items))
 
 
