@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from unveil import files, recipe
+from unveil.engine.interrupt import Interrupt
 from unveil.errors import UnveilError
 from unveil.paper.experiment import Experiment, Row, Scale, settings
 from unveil.settings import Settings
@@ -136,15 +137,20 @@ def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, conso
         return failed
     context = multiprocessing.get_context("spawn")
     threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_worker, initargs=(threads,)) as pool:
+    with (
+        Interrupt() as interrupt,  # an exception out of nowhere could be lost in a callback of the pool
+        ProcessPoolExecutor(jobs, mp_context=context, initializer=_worker, initargs=(threads,)) as pool,
+    ):
         waiting, running = list(todo), dict[Future[None], Run]()
         try:
             while waiting or running:
                 while waiting and len(running) < jobs:  # no more than that, so that Ctrl-C finds nothing queued
                     run = waiting.pop(0)
                     running[pool.submit(_one, run, store, root, None)] = run
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
                     finish(running.pop(future), future.result)
+                if interrupt.asked:
+                    raise KeyboardInterrupt
         except KeyboardInterrupt:
             for child in multiprocessing.active_children():
                 os.kill(child.pid or 0, signal.SIGINT)  # each saves its work and ends
