@@ -11,7 +11,8 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from benchmarks import growth, limits, rows, step
-from unveil import __version__, bench, files, hardware
+from unveil import __version__, files, hardware
+from unveil.experiments import bench
 from unveil.settings import Machine
 
 

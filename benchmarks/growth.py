@@ -21,10 +21,10 @@ from unveil import rng
 from unveil.data.loader import Loader
 from unveil.data.task import UNLABELLED
 from unveil.data.views import make_views
-from unveil.peak import Call, times
+from unveil.experiments.peak import Call, times
+from unveil.experiments.workload import Losses
 from unveil.recipe import load
 from unveil.settings import Discovery
-from unveil.workload import Losses
 
 LIMIT = 1e9
 """Bytes that a step with ImageNet's queues may need above the model."""

@@ -1,11 +1,11 @@
-"""How far a discovery step is from what the machine can do; the measuring itself is `unveil.bench`."""
+"""How far a discovery step is from what the machine can do; the measuring itself is `unveil.experiments.bench`."""
 
 from collections.abc import Iterator
 
 import torch
 
 from benchmarks.rows import QUICK, Sizes
-from unveil.bench import Report, measure
+from unveil.experiments.bench import Report, measure
 
 
 def run(sizes: Sizes, device: torch.device, precisions: list[torch.dtype]) -> Iterator[Report]:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from unveil.peak import Call
+from unveil.experiments.peak import Call
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # its profiler tells of every start and stop
 

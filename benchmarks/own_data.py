@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from unveil import NovelClassDiscovery, files, hardware
-from unveil.classes import estimate_classes
-from unveil.cluster import kmeans, semi_kmeans
 from unveil.data import catalog
-from unveil.discover import environment
-from unveil.embed import Embedding
-from unveil.fitting import KMEANS, Problem, start_clusters, train
-from unveil.learned import Learned
+from unveil.discovery.clusters import kmeans, semi_kmeans
+from unveil.discovery.count import estimate_classes
+from unveil.discovery.fitting import KMEANS, Problem, start_clusters, train
+from unveil.discovery.own_data import environment
+from unveil.discovery.predictor import Learned
+from unveil.discovery.preparation import choose_reduction, training_rows
 from unveil.metrics import clustering_accuracy
-from unveil.preparation import choose_reduction, training_rows
+from unveil.models.embedding import Embedding
 from unveil.settings import Machine
-from unveil.store import default_store
+from unveil.storage import default_store
 
 
 @dataclass(frozen=True)

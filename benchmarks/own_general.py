@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from benchmarks.own_data import TASKS, load
 from unveil import NovelClassDiscovery, files
-from unveil.classes import estimate_classes
-from unveil.cluster import semi_kmeans
-from unveil.discover import environment
-from unveil.fitting import Problem
+from unveil.discovery.clusters import semi_kmeans
+from unveil.discovery.count import estimate_classes
+from unveil.discovery.fitting import Problem
+from unveil.discovery.own_data import environment
+from unveil.discovery.preparation import choose_reduction, looks_known, training_rows
 from unveil.metrics import open_accuracy
-from unveil.preparation import choose_reduction, looks_known, training_rows
 
 
 def measure(name: str, seed: int) -> dict[str, object]:

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from benchmarks.own_data import TASKS, load
 from unveil import files
-from unveil.discover import environment
-from unveil.fitting import KMEANS, Problem, Way
-from unveil.preparation import choose_reduction
-from unveil.trust import rehearse
+from unveil.discovery.fitting import KMEANS, Problem, Way
+from unveil.discovery.own_data import environment
+from unveil.discovery.preparation import choose_reduction
+from unveil.discovery.rehearsal import rehearse
 
 VIEWS = {
     "noise 0.25": {"noise": 0.25},

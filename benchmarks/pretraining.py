@@ -12,11 +12,11 @@ from benchmarks.timing import alternate
 from unveil import rng, settings
 from unveil.data.loader import Batch, Loader
 from unveil.data.views import make_views
-from unveil.engine.loop import step_on
+from unveil.experiments.peak import Call
+from unveil.experiments.workload import make_model
 from unveil.methods.rotation import Rotation
-from unveil.nn import build_encoder
-from unveil.peak import Call
-from unveil.workload import make_model
+from unveil.models import build_encoder
+from unveil.training.loop import step_on
 
 
 class Pretraining:

@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unveil import __version__, files, hardware
-from unveil.runs import table
+from unveil.discovery.run import table
 from unveil.settings import Machine
 
 KNOWN, CLUSTERS, DIMENSIONS, SIDE = 10, 200, 256, 32

@@ -18,10 +18,10 @@ from benchmarks.rows import KNOWN, NOVEL, SIDE, Row, Sizes, against, name_of, ov
 from benchmarks.timing import alternate
 from unveil import rng
 from unveil.data.views import Draw, make_views
+from unveil.experiments.peak import Call
+from unveil.experiments.workload import Workload, make_model, make_objective
 from unveil.losses import hard_negatives, neighborhood_contrastive, supervised_contrastive
-from unveil.nn import build_encoder
-from unveil.peak import Call
-from unveil.workload import Workload, make_model, make_objective
+from unveil.models import build_encoder
 
 
 def run(sizes: Sizes, device: torch.device, precisions: list[torch.dtype]) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from unveil.peak import Call, synchronize
+from unveil.experiments.peak import Call, synchronize
 
 
 @dataclass(frozen=True)

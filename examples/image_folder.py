@@ -8,8 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from unveil.discover import Request, discover
-from unveil.export import export
+from unveil.discovery.own_data import Request, discover
+from unveil.runs.export import export
 
 
 def digits(folder: Path) -> tuple[Path, Path]:

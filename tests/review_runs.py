@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from unveil.look import Look, load
-from unveil.runs import table
+from unveil.discovery.run import table
+from unveil.runs.reader import Look, load
 
 KNOWN = ("cat", "<img src=x onerror=alert(1)>")
 

@@ -6,7 +6,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> object:
     """`NovelClassDiscovery` is imported when it is asked for: torch and scikit-learn take their time."""
     if name == "NovelClassDiscovery":
-        from unveil.estimator import NovelClassDiscovery
+        from unveil.discovery.estimator import NovelClassDiscovery
 
         return NovelClassDiscovery
     raise AttributeError(f"module 'unveil' has no attribute {name!r}")

@@ -1,5 +1,5 @@
 """`python -m unveil` is `unveil`."""
 
-from unveil.cli import main
+from unveil.cli.main import main
 
 main()

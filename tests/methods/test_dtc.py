@@ -12,9 +12,9 @@ from unveil import settings
 from unveil.data.loader import Batch, Rows
 from unveil.methods.dtc import DTC, KEPT, sharpened
 from unveil.methods.method import Context
-from unveil.nn import build_encoder
-from unveil.nn.heads import linear_head
-from unveil.nn.model import Model
+from unveil.models import build_encoder
+from unveil.models.heads import linear_head
+from unveil.models.model import Model
 
 ITEMS, LABELLED, CLASSES, WIDTH = 60, 20, 3, 8
 

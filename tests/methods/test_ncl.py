@@ -13,9 +13,9 @@ from unveil.data.loader import Batch
 from unveil.methods.baseline import Outputs, encode_pair
 from unveil.methods.method import Context
 from unveil.methods.ncl import NCL, NCLWithHNG, neighbors
-from unveil.nn import build_encoder
-from unveil.nn.heads import linear_head
-from unveil.nn.model import Model
+from unveil.models import build_encoder
+from unveil.models.heads import linear_head
+from unveil.models.model import Model
 
 KNOWN, NOVEL, FEATURES, WIDTH = 3, 2, 6, 8
 

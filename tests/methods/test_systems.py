@@ -8,7 +8,8 @@ import pytest
 from conftest import TINY
 from rich.console import Console
 
-from unveil import recipe, runs
+from unveil import recipe
+from unveil.discovery import run as runs
 from unveil.methods.catalog import NAMES
 
 QUICK = ("rotation.epochs=1", "similarity.epochs=1", "discovery.epochs=2", "discovery.ncl_start=0")

@@ -17,7 +17,7 @@ from unveil.losses import (
     sigmoid_rampup,
 )
 from unveil.methods.method import Context, Method
-from unveil.nn.model import Model
+from unveil.models.model import Model
 from unveil.settings import Discovery, Pairs
 
 

@@ -8,7 +8,7 @@ from unveil.methods.method import Context, Method
 from unveil.methods.ncl import NCL, NCLWithHNG
 from unveil.methods.ranking import Ranking, RankingPlus
 from unveil.methods.similarity import KCL, MCL
-from unveil.nn.model import Model
+from unveil.models.model import Model
 
 METHODS: dict[str, type[Method]] = {
     "kmeans": KMeans,

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from unveil.data.loader import Batch
 from unveil.losses import sigmoid_rampup
 from unveil.methods.method import Context, Method
-from unveil.nn.model import Model
+from unveil.models.model import Model
 
 KEPT = 0.6
 """Share of the past in an average of predictions."""

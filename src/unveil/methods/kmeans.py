@@ -4,7 +4,7 @@ import torch
 from sklearn.cluster import KMeans as Fit
 
 from unveil.methods.method import Context, Method
-from unveil.nn.model import Model
+from unveil.models.model import Model
 
 
 class KMeans(Method):

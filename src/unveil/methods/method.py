@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from unveil.data.loader import Batch, Rows
 from unveil.data.task import UNLABELLED
-from unveil.nn.model import Model
+from unveil.models.model import Model
 from unveil.settings import Discovery
 
 

@@ -9,8 +9,8 @@ from unveil.losses import hard_negatives, neighborhood_contrastive, supervised_c
 from unveil.methods.baseline import Outputs, base_losses, encode_pair
 from unveil.methods.hng_variants import easy_negatives, variant
 from unveil.methods.method import Context, Method
-from unveil.nn.model import Model
-from unveil.queue import Products, Queue
+from unveil.models.model import Model
+from unveil.models.queue import Products, Queue
 from unveil.settings import Discovery
 
 MOST_PRODUCTS = 100_000_000

@@ -9,8 +9,8 @@ from unveil.data.loader import Batch
 from unveil.losses import sigmoid_rampup
 from unveil.methods.baseline import Baseline, base_losses, encode_pair
 from unveil.methods.method import Context
-from unveil.nn.heads import linear_head
-from unveil.nn.model import Model
+from unveil.models.heads import linear_head
+from unveil.models.model import Model
 from unveil.settings import Pairs
 
 PSEUDO = 0.05

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from unveil import rng
 from unveil.data.loader import Batch
 from unveil.methods.method import Method
-from unveil.nn.heads import linear_head
-from unveil.nn.model import Model
+from unveil.models.heads import linear_head
+from unveil.models.model import Model
 from unveil.settings import Rotation as RotationSettings
 
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from unveil.data.loader import Batch
 from unveil.losses import pairwise_bce, pairwise_kl
 from unveil.methods.method import Context, Method
-from unveil.nn.model import Model
-from unveil.nn.similarity import Similarity
+from unveil.models.model import Model
+from unveil.models.similarity import Similarity
 
 
 class LearnSimilarity(Method):

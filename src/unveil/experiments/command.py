@@ -1,0 +1,86 @@
+"""`unveil paper`."""
+
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from unveil import files
+from unveil import storage as stores
+from unveil.errors import UnveilError
+from unveil.experiments import experiment as experiments
+from unveil.experiments import maps, output, plan
+
+
+def overview() -> None:
+    """The experiments that there are."""
+    table = Table("name", "what", "rows")
+    for name in experiments.names():
+        found = experiments.load(name, "cifar10")
+        table.add_row(name, found.title, str(len(found.rows)))
+    Console().print(table)
+
+
+def run(
+    name: str,
+    *,
+    data: str,
+    scale: str,
+    seeds: int | None,
+    imbalance: float | None,
+    jobs: int,
+    dry_run: bool,
+    out: Path,
+    runs: Path,
+    root: Path | None,
+    store: Path | None,
+) -> None:
+    """Run what is missing, then print the table and write its files."""
+    console = Console(markup=False)
+    place = experiments.scale(scale, data)
+    count = seeds or place.seeds
+    planned = plan.make_plan(experiments.load(name, data), place, count, out=out, runs=runs, imbalance=imbalance)
+    todo = planned.missing()
+    estimates = [planned.estimate(run) for run in todo]
+    every = sum(len(found) for found in planned.runs.values())
+    console.print(f"{planned.experiment.title}: {every - len(todo)} of {every} runs are there", soft_wrap=True)
+    if dry_run:
+        _announce(planned, todo, estimates, console)
+        return
+    if planned.experiment.shape == "map":
+        maps.check()
+    _writable(planned.folder / "records")
+    if todo:
+        console.print(f"{len(todo)} to run: {plan.total(estimates, jobs)}", soft_wrap=True)
+    where = store or stores.default_store()
+    failed = plan.execute(todo, jobs=jobs, store=where, root=root, console=console)
+    console.print(output.shown(planned))
+    written = output.write(planned, planned.folder)
+    if planned.experiment.shape == "map" and not failed:
+        written.append(maps.draw(planned, planned.folder / f"{name}-map.png", store=where, root=root))
+    if not any(path.suffix == ".png" for path in written):
+        console.print("no picture: it needs matplotlib (pip install 'unveil[paper]')")
+    console.print("written: " + ", ".join(map(str, written)), soft_wrap=True)
+    if failed:
+        raise UnveilError(f"{len(failed)} of {len(todo)} runs failed; the first: {failed[0][1]}")
+
+
+def _writable(folder: Path) -> None:
+    """A place that cannot be written to is told before anything is trained."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise files.disk_error(error, folder) from error
+
+
+def _announce(planned: plan.Plan, todo: list[plan.Run], estimates: list[float | None], console: Console) -> None:
+    table = Table("run", "changes", "about")
+    rows = {run.record: row for row in planned.experiment.rows for run in planned.runs.get(row.name, [])}
+    for run, seconds in zip(todo, estimates, strict=True):
+        row = rows[run.record]
+        about = "?" if seconds is None else f"{seconds:.0f} s"
+        table.add_row(f"{row.name}, seed {run.settings.seed}", " ".join(row.set), about)
+    console.print(table)
+    console.print(plan.total(estimates), soft_wrap=True)

@@ -1,0 +1,110 @@
+"""Experiments and scales as they stand in the TOML files beside this one."""
+
+import tomllib
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, Literal
+
+from unveil import recipe
+from unveil.errors import UnveilError
+from unveil.settings import Settings
+
+Shape = Literal["table", "bars", "curve", "map"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of a table or one point of a figure."""
+
+    name: str
+    set: tuple[str, ...]
+    self_supervised: bool = True
+    paper: dict[str, list[float]] = field(default_factory=dict)
+    """Mean and, where it is given, standard deviation in the paper, by column."""
+    value: float | None = None
+    """Where it stands on the axis of a curve."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A table or figure of the paper."""
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    shape: Shape = "table"
+    against: str | None = None
+    """The row that the others are compared with."""
+    inputs: bool = False
+    """Show k-means on the inputs, and on features of unit length, as well."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """A data set at a scale: its recipe, and what experiments change in it."""
+
+    name: str
+    data: str
+    recipe: str
+    column: str | None = None
+    seeds: int = 3
+    set: tuple[str, ...] = ()
+    without_self_supervision: tuple[str, ...] | None = None
+    by_seed: tuple[tuple[str, ...], ...] = ()
+    methods: dict[str, list[str]] = field(default_factory=dict)
+    """What a system's own authors set otherwise."""
+
+
+def names() -> list[str]:
+    """The experiments that there are."""
+    folder = resources.files("unveil.experiments") / "tables"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load(name: str, data: str) -> Experiment:
+    """An experiment by name; the points of a curve may depend on the data set."""
+    if name not in names():
+        raise UnveilError(f"there is no experiment '{name}'{recipe.suggest(name, names())}")
+    text = (resources.files("unveil.experiments") / "tables" / f"{name}.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    rows = [Row(**{**row, "set": tuple(row["set"])}) for row in table.pop("row", [])]
+    if sweep := table.pop("sweep", None):
+        rows += _points(sweep, data)
+    return Experiment(name=name, rows=tuple(rows), **table)
+
+
+def _points(sweep: dict[str, Any], data: str) -> list[Row]:
+    values = sweep["values"].get(data.removesuffix("-embedded"), sweep["values"]["default"])
+    keys = [sweep["key"]] if isinstance(sweep["key"], str) else sweep["key"]
+    rows = []
+    for value in values:
+        without = value == 0 and "zero" in sweep
+        changes = sweep["zero"] if without else [*sweep["set"], *(f"{key}={value}" for key in keys)]
+        rows.append(Row(name=f"{sweep['name']} = {value}", set=tuple(changes), value=value))
+    return rows
+
+
+def scale(name: str, data: str) -> Scale:
+    """A data set at a scale."""
+    table = tomllib.loads((resources.files("unveil.experiments") / "scales.toml").read_text(encoding="utf-8"))
+    if name not in table:
+        raise UnveilError(f"there is no scale '{name}'{recipe.suggest(name, table)}")
+    if data not in table[name]:
+        raise UnveilError(f"'{data}' is not there at the scale {name}{recipe.suggest(data, table[name])}")
+    found: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table[name][data].items()
+    }
+    return Scale(name=name, data=data, **found)
+
+
+def settings(row: Row, place: Scale, seed: int, extra: tuple[str, ...] = ()) -> Settings | None:
+    """What to run for a row; None where the data set has no self-supervision that could be left out."""
+    without: tuple[str, ...] = ()
+    if not row.self_supervised:
+        if place.without_self_supervision is None:
+            return None
+        without = place.without_self_supervision
+    subset = place.by_seed[seed % len(place.by_seed)] if place.by_seed else ()
+    changes = [*place.set, *without, *subset, *extra]
+    method = recipe.load(place.recipe, [*changes, *row.set]).discovery.method
+    return recipe.load(place.recipe, [*changes, *place.methods.get(method, []), *row.set, f"seed={seed}"])

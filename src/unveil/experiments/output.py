@@ -1,0 +1,124 @@
+"""A finished experiment for people: on the terminal, as Markdown, CSV, LaTeX, and as a picture."""
+
+import csv
+import io
+import statistics
+from pathlib import Path
+
+from rich.table import Table
+
+from unveil import files
+from unveil.experiments.plan import Plan
+from unveil.experiments.summary import SCORES, Line, plain_kmeans, summarise
+
+HEADER = ("", "seeds", "ACC %", "paper", "effect", "in the paper", "does it hold here?", "test %", "known %",
+          "all %", "old %", "new %", "s")  # fmt: skip
+
+
+def cells(plan: Plan) -> list[list[str]]:
+    """The lines of the table, as text."""
+    rows = [_cells(line) for line in summarise(plan)]
+    others = plain_kmeans(plan) if plan.experiment.inputs else {}
+    for place, (name, values) in enumerate(others.items()):
+        spread = statistics.stdev(values) if len(values) > 1 else None
+        first = [name, str(len(values)), pm(statistics.fmean(values), spread)]
+        rows.insert(place, [*first, *[""] * (len(HEADER) - 3)])
+    return rows
+
+
+def _cells(line: Line) -> list[str]:
+    effect = "" if line.effect is None else pm(*line.effect, sign=True)
+    paper_effect = "" if line.paper_effect is None else f"{line.paper_effect:+.1f}"
+    paper = "" if line.paper is None else pm(*line.paper)
+    rest = [
+        f"{line.mean[name]:.1f}" if name in line.mean else ""
+        for name in ("test_acc", "known_acc", "open_all", "open_old", "open_new")
+    ]
+    acc = pm(line.mean["acc"], line.spread.get("acc"))
+    compared = [paper, effect, paper_effect, line.verdict]
+    return [line.row.name, str(line.seeds), acc, *compared, *rest, f"{line.seconds:.0f}"]
+
+
+def pm(mean: float, spread: float | None = None, *, sign: bool = False) -> str:
+    """12.3 ± 0.4"""
+    first = f"{mean:+.1f}" if sign else f"{mean:.1f}"
+    return first if spread is None else f"{first} ± {spread:.1f}"
+
+
+def shown(plan: Plan) -> Table:
+    """For the terminal: without columns that are empty, and without those that the files have."""
+    rows = cells(plan)
+    kept = [index for index in (0, 1, 2, 3, 4, 5, 6) if index < 3 or any(row[index] for row in rows)]
+    table = Table(title=plan.title)
+    for index in kept:
+        table.add_column(HEADER[index], no_wrap=index in (1, 2, 3, 4, 5))
+    for row in rows:
+        table.add_row(*(row[index] for index in kept))
+    return table
+
+
+def write(plan: Plan, folder: Path) -> list[Path]:
+    """NAME.md, .csv, .tex and .png in the folder."""
+    name = plan.experiment.name
+    lines = [f"| {' | '.join(row)} |" for row in (HEADER, *cells(plan))]
+    markdown = "\n".join([lines[0], "|---" * len(HEADER) + "|", *lines[1:]]) + "\n"
+    written = {f"{name}.md": markdown, f"{name}.csv": _csv(plan), f"{name}.tex": _latex(plan)}
+    for file, text in written.items():
+        files.write(folder / file, text)
+    return [*(folder / file for file in written), *_plot(plan, folder / f"{name}.png")]
+
+
+def _csv(plan: Plan) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["row", "seeds", *(f"{score}_{what}" for score in SCORES for what in ("mean", "std")), "paper"])
+    for line in summarise(plan):
+        values = [f"{d[s]:.3f}" if s in d else "" for s in SCORES for d in (line.mean, line.spread)]
+        writer.writerow([line.row.name, line.seeds, *values, "" if line.paper is None else line.paper[0]])
+    return text.getvalue()
+
+
+def _latex(plan: Plan) -> str:
+    head = ["\\begin{tabular}{l|c|c}", "\\hline", "Method & here & paper \\\\", "\\hline"]
+    body = []
+    for row in cells(plan):
+        values = [value.replace("±", "$\\pm$").replace("%", "\\%").replace("&", "\\&") for value in row]
+        name = values[0].replace("τ", "$\\tau$").replace("α", "$\\alpha$").replace("|M|", "$|M|$")
+        body.append(f"{name} & {values[2]} & {values[3]} \\\\")
+    return "\n".join([*head, *body, "\\hline", "\\end{tabular}", ""])
+
+
+def _plot(plan: Plan, path: Path) -> list[Path]:
+    """A curve for a parameter, else bars; the paper's values in grey beside ours."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return []
+    lines = summarise(plan)
+    if not lines:
+        return []
+    curve = plan.experiment.shape == "curve"
+    figure = Figure(figsize=(6, 4) if curve else (8, 0.6 + 0.45 * len(lines)), layout="constrained")
+    axes = figure.subplots()
+    means, spreads = [line.mean["acc"] for line in lines], [line.spread.get("acc", 0.0) for line in lines]
+    if curve:
+        axes.errorbar([line.row.value or 0 for line in lines], means, spreads, fmt="o-", capsize=3)
+        axes.set(xlabel=lines[0].row.name.rpartition(" = ")[0], ylabel="ACC %")
+        values = [line.row.value or 0 for line in lines]
+        if max(values) > 20 * max(min(values), 1e-9) and min(values) > 0:
+            axes.set_xscale("log")
+    else:
+        places = list(range(len(lines)))[::-1]
+        axes.barh([p + 0.18 for p in places], means, 0.36, xerr=spreads, label="here", color="#3b6ea5", capsize=2)
+        known = [(p, line.paper) for p, line in zip(places, lines, strict=True) if line.paper is not None]
+        if known:
+            values, errors = [value for _, (value, _) in known], [spread or 0.0 for _, (_, spread) in known]
+            spots = [p - 0.18 for p, _ in known]
+            axes.barh(spots, values, 0.36, xerr=errors, label="paper", color="#c8c8c8", capsize=2)
+            axes.legend(loc="lower left")
+        axes.set_yticks(places, [line.row.name for line in lines])
+        axes.set(xlabel="ACC %", xlim=(0, 100))
+    axes.set_title(f"{plan.title}\n{lines[0].seeds} seed(s)", fontsize=10)
+    axes.grid(visible=True, alpha=0.3)
+    files.write_with(path, lambda file: figure.savefig(file, dpi=110, format="png"))
+    return [path]

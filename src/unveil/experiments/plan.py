@@ -1,0 +1,183 @@
+"""What an experiment has to run, what is there already, and running the rest."""
+
+import multiprocessing
+import os
+import signal
+import statistics
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from unveil import files, recipe
+from unveil.errors import UnveilError
+from unveil.experiments.experiment import Experiment, Row, Scale, settings
+from unveil.settings import Settings
+from unveil.storage import identity
+from unveil.training.interrupt import Interrupt
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training with one seed. Rows of several tables that mean the same thing share it."""
+
+    row: str
+    settings: Settings
+    record: Path
+    folder: Path
+
+    def done(self) -> Record | None:
+        found: Record | None = files.read_json(self.record) if self.record.exists() else None
+        return found
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of every row, by seed."""
+
+    experiment: Experiment
+    scale: Scale
+    imbalance: float | None
+    folder: Path
+    """Where records, tables and pictures lie."""
+    runs: dict[str, list[Run]]
+
+    @property
+    def title(self) -> str:
+        """Of the table: what, on which data, at which scale."""
+        uneven = "" if self.imbalance is None else f", classes unbalanced by {self.imbalance:g}"
+        return f"{self.experiment.title} ({self.scale.data}, {self.scale.name}{uneven})"
+
+    @property
+    def column(self) -> str | None:
+        """The paper's column to compare with; its classes are balanced."""
+        return self.scale.column if self.imbalance is None else None
+
+    def missing(self) -> list[Run]:
+        """What has to be run, each once."""
+        wanted = {run.record: run for runs in self.runs.values() for run in runs if run.done() is None}
+        return list(wanted.values())
+
+    def records(self, row: Row) -> list[Record]:
+        return [record for run in self.runs.get(row.name, []) if (record := run.done()) is not None]
+
+    def estimate(self, run: Run) -> float | None:
+        """Seconds of discovery, from records of the same method, else of any."""
+        seconds: dict[str, list[float]] = {}
+        for path in run.record.parent.glob("*.json"):
+            record = files.read_json(path)
+            seconds.setdefault(record["method"], []).append(record["seconds"]["discovery"])
+        same = seconds.get(run.settings.discovery.method)
+        everything = [value for values in seconds.values() for value in values]
+        return statistics.fmean(same or everything) if everything else None
+
+
+def make_plan(
+    experiment: Experiment, place: Scale, seeds: int, *, out: Path, runs: Path, imbalance: float | None = None
+) -> Plan:
+    """The runs of an experiment. Records lie in `out`, run directories in `runs`."""
+    imbalance = None if imbalance == 1 else imbalance
+    extra = () if imbalance is None else (f"data.imbalance={imbalance:g}",)
+    name = f"{place.name}-{place.data}" + ("" if imbalance is None else f"-imbalance{imbalance:g}")
+    found: dict[str, list[Run]] = {}
+    for row in experiment.rows:
+        for seed in range(seeds):
+            resolved = settings(row, place, seed, extra)
+            if resolved is None:
+                continue
+            title = title_of(resolved)
+            run = Run(row.name, resolved, out / name / "records" / f"{title}.json", runs / name / title)
+            found.setdefault(row.name, []).append(run)
+    return Plan(experiment, place, imbalance, out / name, found)
+
+
+def title_of(resolved: Settings) -> str:
+    """The name of a run: its method, a mark of the settings that differ from their defaults, its seed.
+
+    A setting that a later version adds leaves it as it is; where a run is computed is no part of it.
+    """
+    parts = [spec.name for spec in fields(resolved) if spec.name not in ("machine", "name", "seed")]
+    table = {part: recipe.changed(getattr(resolved, part)) for part in parts}
+    return f"{resolved.discovery.method}-{identity(settings=table)[:8]}-seed{resolved.seed}"
+
+
+def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, console: Console) -> list[tuple[Run, str]]:
+    """Run what is missing; returns the runs that failed, and why. What was interrupted goes on where it stopped."""
+    failed: list[tuple[Run, str]] = []
+    count = 0
+
+    def finish(run: Run, attempt: Callable[[], None]) -> None:
+        nonlocal count
+        count += 1
+        what = f"[{count}/{len(todo)}] {run.row}, seed {run.settings.seed}"
+        try:
+            attempt()
+        except BrokenProcessPool:
+            raise UnveilError("a worker was killed, perhaps for want of memory: use fewer --jobs") from None
+        except Exception as error:  # one run must not take the others with it
+            reason = str(error) if isinstance(error, UnveilError) else f"{type(error).__name__}: {error}"
+            failed.append((run, reason))
+            console.print(f"{what}: {reason}", style="red", soft_wrap=True)
+        else:
+            record = run.done() or {}
+            acc, seconds = 100 * record["metrics"]["acc"], record["seconds"]["discovery"]
+            warned = "".join(f"; {warning.partition(':')[0]}" for warning in record.get("warnings", ()))
+            console.print(f"{what}: ACC {acc:.1f} %, {seconds:.0f} s{warned}", soft_wrap=True)
+
+    if jobs == 1:
+        progress = Console(stderr=True, markup=False, quiet=console.quiet)
+        for run in todo:
+            finish(run, lambda run=run: _one(run, store, root, progress))  # type: ignore[misc]
+        return failed
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
+    with (
+        Interrupt() as interrupt,  # an exception out of nowhere could be lost in a callback of the pool
+        ProcessPoolExecutor(jobs, mp_context=context, initializer=_worker, initargs=(threads,)) as pool,
+    ):
+        waiting, running = list(todo), dict[Future[None], Run]()
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs:  # no more than that, so that Ctrl-C finds nothing queued
+                    run = waiting.pop(0)
+                    running[pool.submit(_one, run, store, root, None)] = run
+                for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
+                    finish(running.pop(future), future.result)
+                if interrupt.asked:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            for child in multiprocessing.active_children():
+                os.kill(child.pid or 0, signal.SIGINT)  # each saves its work and ends
+            raise
+    return failed
+
+
+def _worker(threads: int) -> None:
+    """A process of its own session: Ctrl-C at the terminal reaches it once, from `execute`, and not twice."""
+    import torch
+
+    if hasattr(os, "setsid"):
+        os.setsid()
+    torch.set_num_threads(threads)
+
+
+def _one(run: Run, store: Path, root: Path | None, console: Console | None) -> None:
+    from unveil.discovery import run as runs
+
+    console = console or Console(quiet=True)
+    record = runs.run(run.settings, out=run.folder, store=store, root=root, resume=True, console=console)
+    files.write_json(run.record, record)
+
+
+def total(estimates: Iterable[float | None], jobs: int = 1) -> str:
+    """In words."""
+    known = [value for value in estimates if value is not None]
+    if not known:
+        return "no record to estimate the time from"
+    return f"about {sum(known) / 60 / jobs:.0f} minutes of discovery, and pre-training where none is stored"

@@ -1,0 +1,75 @@
+"""The encoder: input -> trunk -> tail -> z."""
+
+import math
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from unveil import settings
+from unveil.errors import UnveilError
+from unveil.models.resnet import channels_last, resnet
+
+
+class Encoder(nn.Module):
+    """A trunk that is frozen in discovery and a tail that trains."""
+
+    def __init__(self, trunk: nn.Module, tail: nn.Module, dim: int) -> None:
+        super().__init__()
+        self.trunk, self.tail, self.dim = trunk, tail, dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        z: Tensor = self.tail(self.trunk(x))
+        return z
+
+
+def build_encoder(config: settings.Encoder, shape: tuple[int, ...], generator: torch.Generator) -> Encoder:
+    """The encoder of a recipe for items of `shape`, (channels, height, width) or (features,), freshly drawn."""
+    if config.name not in ("mlp", "tail") and len(shape) == 1:
+        raise UnveilError(f"the encoder '{config.name}' takes images, not vectors: set encoder.name=mlp")
+    with torch.random.fork_rng(devices=[]):  # layers draw from the global stream when they are built
+        torch.manual_seed(generator.initial_seed())
+        encoder = Encoder(*_parts(config, shape))
+    if config.weights is not None:
+        _load(encoder, Path(config.weights))
+    channels_last(encoder)
+    return encoder
+
+
+def _parts(config: settings.Encoder, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module, int]:
+    match config.name:
+        case "resnet18":
+            return resnet(shape[0])
+        case "resnet18-imagenet":
+            return resnet(shape[0], kind="imagenet")
+        case "compact":
+            side = config.space_to_depth
+            if shape[1] % side or shape[2] % side:
+                raise UnveilError(
+                    f"images of {shape[1]}x{shape[2]} do not divide into squares of {side}: "
+                    "set encoder.space_to_depth=1 or another augment.size"
+                )
+            return resnet(
+                shape[0], width=config.width, blocks=config.blocks, strides=config.strides, space_to_depth=side
+            )
+        case "mlp":
+            trunk = nn.Sequential(nn.Flatten(), *_dense(math.prod(shape), config.width))
+            return trunk, nn.Sequential(*_dense(config.width, config.width)), config.width
+        case "tail":
+            return nn.Flatten(), nn.Sequential(*_dense(math.prod(shape), config.width)), config.width
+
+
+def _dense(inputs: int, outputs: int) -> list[nn.Module]:
+    return [nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.ReLU()]
+
+
+def _load(encoder: Encoder, path: Path) -> None:
+    if not path.is_file():
+        raise UnveilError(f"encoder.weights: no file at {path}")
+    try:
+        encoder.load_state_dict(load_file(path))
+    except (SafetensorError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UnveilError(f"encoder.weights: {path} does not fit the encoder ({reason})") from None

@@ -1,6 +1,0 @@
-"""Networks: an encoder is a trunk, frozen in discovery, and a tail that trains."""
-
-from unveil.nn.encoder import Encoder, build_encoder
-from unveil.nn.freeze import frozen
-
-__all__ = ["Encoder", "build_encoder", "frozen"]

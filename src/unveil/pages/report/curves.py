@@ -1,0 +1,95 @@
+"""Curves over epochs as SVG: a small picture for each quantity, for they have no scale in common."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from unveil.pages.report.text import escaped
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 280, 120, 46, 10, 8, 20
+NOT_SHOWN = ("epoch", "step", "seconds", "lr", "stage")
+TITLES = {
+    "ce": ("cross-entropy", "are known items recognised?"),
+    "bce": ("pairs", "do items that look alike get the same cluster?"),
+    "consistency": ("consistency", "do two views of an item get the same answer?"),
+    "ncl": ("neighbourhood contrast", "do neighbours among the new items come together?"),
+    "scl": ("class contrast", "do known items of one class come together?"),
+    "pair_density": ("pair density", "share of pairs that are taken for one class"),
+    "pair_precision": ("pair precision", "share of those pairs that really are one class"),
+    "neighbor_purity": ("neighbour purity", "share of nearest neighbours of the same class"),
+    "mean_cosine": ("mean cosine", "near 1, all features are the same: a collapse"),
+    "clusters_used": ("clusters in use", "fewer than there are classes: the others are dead"),
+    "confidence": ("confidence", "mean chance of the chosen cluster"),
+    "acc": ("accuracy", "share of items in the right cluster"),
+}
+DIAGNOSTICS = ("clusters_used", "confidence", "mean_cosine", "pair_density", "pair_precision", "neighbor_purity")
+
+Points = list[tuple[float, float]]
+
+
+def series(history: Sequence[dict[str, Any]]) -> dict[str, Points]:
+    """(epoch, value) of every quantity that has one; diagnostics last."""
+    found: dict[str, dict[float, float]] = {}
+    for place, line in enumerate(history):
+        for key, value in line.items():
+            fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            if key not in NOT_SHOWN and fits:
+                # a run that was interrupted tells an epoch twice: the last word counts
+                found.setdefault(key, {})[float(line.get("epoch", place))] = float(value)
+    names = [key for key in found if key not in DIAGNOSTICS] + [key for key in DIAGNOSTICS if key in found]
+    return {key: sorted(found[key].items()) for key in names}
+
+
+def number(value: float) -> str:
+    """Short enough for an axis."""
+    if value == 0 or 0.001 <= abs(value) < 10_000:
+        return f"{value:.3g}"
+    return f"{value:.1e}".replace("e+0", "e").replace("e-0", "e-")
+
+
+def curve(points: Points, label: str) -> str:
+    """One quantity of two or more epochs as a line, its last value as a dot, its range and epochs as numbers."""
+    (first, last), values = (points[0][0], points[-1][0]), [y for _, y in points]
+    low, high = min(values), max(values)
+    room = (high - low) or abs(high) or 1.0
+    bottom, top = low - 0.08 * room, high + 0.08 * room
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        across, up = (x - first) / (last - first), (y - bottom) / (top - bottom)
+        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+
+    placed = [place(x, y) for x, y in points]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+    end_x, end_y = placed[-1]
+    ticks = "".join(
+        f'<text x="{LEFT - 6}" y="{place(first, value)[1] + 4:.1f}" text-anchor="end">{number(value)}</text>'
+        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        for value, y in ((value, place(first, value)[1]) for value in dict.fromkeys((high, low)))
+    )
+    spoken = f"{label}: {number(values[0])} at epoch {first:g}, {number(values[-1])} at epoch {last:g}"
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escaped(spoken)}">{ticks}'
+        f'<text x="{LEFT}" y="{HEIGHT - 4}">{first:g}</text>'
+        f'<text x="{end_x:.1f}" y="{HEIGHT - 4}" text-anchor="end">{last:g}</text>'
+        f'<polyline points="{line}"/><circle cx="{end_x:.1f}" cy="{end_y:.1f}" r="3"/></svg>'
+    )
+
+
+def section(history: Sequence[dict[str, Any]]) -> str:
+    """All curves, or why there are none; what was measured once is a number."""
+    found = series(history)
+    if not found:
+        return '<p class="empty">Nothing was trained in this run, so there are no curves.</p>'
+    figures, once = [], []
+    for key, points in found.items():
+        title, meaning = TITLES.get(key, (key.replace("_", " "), ""))
+        told, value = f"<small>{escaped(meaning)}</small>", number(points[-1][1])
+        if len(points) == 1:
+            once.append(f"<div><dt>{escaped(title)}{told}</dt><dd>{value}</dd></div>")
+            continue
+        caption = f"<figcaption><b>{escaped(title)}</b> <span>{value}</span>{told}</figcaption>"
+        figures.append(f"<figure>{caption}{curve(points, title)}</figure>")
+    lines = '<p class="note">By epoch; the number is the last value.</p>' if figures else ""
+    lines += f'<div class="curves">{"".join(figures)}</div>' if figures else ""
+    last = f'<h3>At the end</h3><dl class="once">{"".join(once)}</dl>' if once else ""
+    return lines + last

@@ -1,0 +1,102 @@
+"""Writing RUN/review.jsonl: one action, one line, on the disk before it is answered; other processes may write too."""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from unveil.errors import UnveilError
+from unveil.files import disk_error
+from unveil.runs.corrections import LOG, Change, Entry, State, parse, replay
+from unveil.runs.reader import Look
+
+
+class ConflictError(UnveilError):
+    """Somebody else changed the same classes or items in the meantime."""
+
+
+class Log:
+    """The log of one run and the state that it leads to, kept up to date with what others append."""
+
+    def __init__(self, look: Look) -> None:
+        self.path = look.run / LOG
+        self._look = look
+        self._guard = threading.RLock()
+        self._reset()
+        self.refresh()
+
+    def _reset(self) -> None:
+        self.state = State(self._look)
+        self._read = 0
+        self._file = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[State]:
+        """The present state; it does not change while the block runs."""
+        with self._guard:
+            self.refresh()
+            yield self.state
+
+    def refresh(self) -> None:
+        """Play what was appended since the last time."""
+        with self._guard:
+            try:
+                with self.path.open("rb") as file:
+                    status = os.fstat(file.fileno())
+                    if status.st_size < self._read or status.st_ino != self._file:
+                        self._reset()  # the file was cut or put in place of another
+                        self._file = status.st_ino
+                    if status.st_size == self._read:
+                        return
+                    file.seek(self._read)
+                    content = file.read()
+            except FileNotFoundError:
+                self._reset()
+                return
+            entries, used = parse(content, self.path, self.state.length + 1)
+            replay(self.state, entries, self.path)
+            self._read += used
+
+    def act(self, kind: str, data: dict[str, Any], base: int) -> Change:
+        """Append an action that was chosen when the log had `base` entries."""
+        with self._guard, self._locked() as descriptor:
+            self.refresh()
+            if self.state.conflicts(kind, data, base):
+                raise ConflictError("this was changed in another window: look at it again")
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            entry = Entry(number=self.state.length + 1, time=now, kind=kind, data=data)
+            line = entry.line()
+            change = self.state.apply(entry)
+            try:
+                self._append(descriptor, line)
+            except BaseException:
+                self._reset()  # what is in memory was never written
+                raise
+            return change
+
+    def _append(self, descriptor: int, line: bytes) -> None:
+        try:
+            if os.fstat(descriptor).st_size > self._read:
+                os.ftruncate(descriptor, self._read)  # a line that a crash tore
+            if os.write(descriptor, line) != len(line):
+                os.ftruncate(descriptor, self._read)
+                raise UnveilError(f"the disk is full: {self.path} could not be written; free some space and try again")
+            os.fsync(descriptor)
+        except OSError as error:
+            raise disk_error(error, self.path) from error
+        self._file, self._read = os.fstat(descriptor).st_ino, self._read + len(line)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        try:
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise disk_error(error, self.path) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield descriptor
+        finally:
+            os.close(descriptor)

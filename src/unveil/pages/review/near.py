@@ -1,0 +1,126 @@
+"""Items that are like others: similar ones, likely duplicates."""
+
+import hashlib
+from collections import defaultdict
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from unveil.pages.review.map import PIECE, projected
+from unveil.pages.review.summary import unit
+from unveil.runs.reader import Look
+
+ALIKE = 0.999
+"""Cosine from which two items are likely the same."""
+MOST_GROUPS = 500
+DIMENSIONS = 8
+NEIGHBORS = 5
+
+
+class Near:
+    """Questions about features, which no review changes: answers are kept."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.float32]:
+        pieces = range(0, len(self._look.features), PIECE)
+        lengths = [np.linalg.norm(self._look.features[start : start + PIECE], axis=1) for start in pieces]
+        found: NDArray[np.float32] = np.maximum(np.concatenate(lengths), 1e-12)
+        return found
+
+    def similar(self, row: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The items nearest to one by cosine, itself first, and the cosines."""
+        one = unit(self._look.features[row : row + 1])[0]
+        cosine = (self._look.features @ one) / self._lengths
+        cosine[row] = np.inf
+        count = min(count, len(cosine))
+        best = np.argpartition(-cosine, count - 1)[:count]
+        best = best[np.argsort(-cosine[best], kind="stable")]
+        return best.astype(np.int64), np.minimum(cosine[best], 1).astype(np.float32)
+
+    @cached_property
+    def duplicates(self) -> list[list[int]]:
+        """Groups of items with the same picture or nearly the same features, the surest first."""
+        pairs = self._same_pictures()
+        same = len(pairs)
+        pairs += self._same_features()
+        return _groups(pairs, same)
+
+    def _same_pictures(self) -> list[tuple[int, int]]:
+        digests: dict[bytes, int] = {}
+        pairs = []
+        for row in self._candidates():
+            content = self._content(row)
+            if content is None:
+                continue
+            first = digests.setdefault(hashlib.blake2b(content, digest_size=16).digest(), row)
+            if first != row:
+                pairs.append((first, row))
+        return pairs
+
+    def _candidates(self) -> list[int]:
+        """Rows whose picture has the size of another's; files of a size of their own need not be read."""
+        if not any(self._look.paths):
+            return list(range(len(self._look.ids))) if self._look.pictures is not None else []
+        sizes: defaultdict[int, list[int]] = defaultdict(list)
+        for row, path in enumerate(self._look.paths):
+            try:
+                sizes[Path(path).stat().st_size].append(row)
+            except OSError:
+                continue
+        return sorted(row for rows in sizes.values() if len(rows) > 1 for row in rows)
+
+    def _content(self, row: int) -> bytes | None:
+        if self._look.pictures is not None:
+            return np.ascontiguousarray(self._look.pictures[row]).tobytes()
+        try:
+            return Path(self._look.paths[row]).read_bytes()
+        except OSError:
+            return None
+
+    def _same_features(self) -> list[tuple[int, int]]:
+        """Candidates are near in a few principal directions, where no two items are farther apart than in all."""
+        points = projected(self._look, DIMENSIONS)
+        reach = float(np.sqrt(2 - 2 * ALIKE))
+        k = min(NEIGHBORS, len(points))
+        _, nearest = cKDTree(points).query(points, k=k, distance_upper_bound=reach)
+        nearest = nearest.reshape(len(points), k)
+        left, place = np.nonzero(nearest < len(points))
+        right = nearest[left, place]
+        left, right = left[left < right], right[left < right]
+        cosines = np.empty(len(left), dtype=np.float32)
+        for start in range(0, len(left), PIECE):
+            part = slice(start, start + PIECE)
+            a, b = unit(self._look.features[left[part]]), unit(self._look.features[right[part]])
+            cosines[part] = np.einsum("nd,nd->n", a, b)
+        order = np.argsort(-cosines, kind="stable")
+        order = order[cosines[order] > ALIKE][:MOST_GROUPS]
+        return list(zip(left[order].tolist(), right[order].tolist(), strict=True))
+
+
+def _groups(pairs: list[tuple[int, int]], same: int) -> list[list[int]]:
+    """Pairs joined into groups, in the order of their first pair."""
+    home: dict[int, int] = {}
+    groups: dict[int, list[int]] = {}
+    for place, (a, b) in enumerate(pairs):
+        left, right = home.get(a), home.get(b)
+        if left is None and right is None:
+            groups[place] = [a, b]
+            home[a] = home[b] = place
+        elif left is None or right is None:
+            target = right if left is None else left
+            assert target is not None
+            row = a if left is None else b
+            groups[target].append(row)
+            home[row] = target
+        elif left != right:
+            if place >= same:
+                continue  # chains of nearly the same would grow without end
+            groups[left] += groups.pop(right)
+            home.update(dict.fromkeys(groups[left], left))
+    return [sorted(group) for group in list(groups.values())[:MOST_GROUPS]]

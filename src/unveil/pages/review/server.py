@@ -1,0 +1,259 @@
+"""The web application of the review page: its files, questions about the run, and actions."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from unveil.errors import UnveilError
+from unveil.pages.review.guard import Access, Guard
+from unveil.pages.review.log import ConflictError, Log
+from unveil.pages.review.map import Map
+from unveil.pages.review.near import Near
+from unveil.pages.review.pictures import MOST_ROWS, Pictures
+from unveil.pages.review.split import split
+from unveil.pages.review.summary import Summary
+from unveil.runs.corrections import REJECTED
+from unveil.runs.export import FORMATS, export
+from unveil.runs.reader import Look
+
+STATIC = Path(__file__).parent / "static"
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+LARGEST_BODY = 8_000_000
+PAGE = 20_000
+"""Most items in an answer about one class."""
+FIELDS = ("cluster", "clusters", "class", "text", "parts", "rows", "to", "reviewed")
+
+
+class Review:
+    """One run under review: what every request shares."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self.log = Log(look)
+        self.summary = Summary(look)
+        self.pictures = Pictures(look)
+        self.near = Near(look)
+        self.map = Map(look)
+
+    def state(self) -> dict[str, Any]:
+        with self.log.reading() as state:
+            return self.summary.state(state)
+
+    def about(self) -> dict[str, Any]:
+        look = self.look
+        return {
+            "run": look.name,
+            "pictures": look.has_pictures,
+            "side": self.pictures.side,
+            "words": look.record.get("words", []),
+            "formats": list(FORMATS),
+        }
+
+    def rows_of(self, cluster: int, sort: str, offset: int, limit: int) -> dict[str, Any]:
+        with self.log.reading() as state:
+            if cluster != REJECTED and cluster not in state.meanings:
+                raise HTTPException(404, "there is no such class any more")
+            rows = self.summary.ordered(state, cluster, sort)
+        part = rows[offset : offset + min(limit, PAGE)]
+        return {"total": len(rows), "offset": offset, **self._told(part)}
+
+    def _told(self, rows: Any) -> dict[str, Any]:
+        confidence = np.round(self.look.confidence[rows] * 100).astype(int)
+        return {
+            "rows": rows.tolist(),
+            "confidence": confidence.tolist(),
+            "new": self.look.new[rows].astype(int).tolist(),
+        }
+
+    def items(self, rows: list[int]) -> list[dict[str, Any]]:
+        with self.log.reading() as state:
+            labels = state.labels[rows].tolist()
+        look = self.look
+        return [
+            {
+                "row": row,
+                "id": look.ids[row],
+                "class": label,
+                "first": look.classes[int(look.labels[row])],
+                "new": bool(look.new[row]),
+                "confidence": round(float(look.confidence[row]), 4),
+                "telling": telling,
+            }
+            for row, label, telling in zip(rows, labels, self.pictures.telling(rows), strict=True)
+        ]
+
+    def similar(self, row: int, count: int) -> dict[str, Any]:
+        rows, cosines = self.near.similar(row, count)
+        return {**self._told(rows), "cosines": np.round(cosines, 4).tolist()}
+
+    def duplicates(self) -> dict[str, Any]:
+        with self.log.reading() as state:
+            inside = state.labels != REJECTED
+        left = [[row for row in group if inside[row]] for group in self.near.duplicates]
+        groups = [group for group in left if len(group) > 1]
+        return {"groups": groups, **self._told(np.array([row for group in groups for row in group], dtype=np.int64))}
+
+    def act(self, kind: str, data: dict[str, Any], base: int) -> dict[str, Any]:
+        self.log.act(kind, {key: data[key] for key in FIELDS if key in data}, base)
+        return self.state()
+
+    def split(self, cluster: int, parts: int) -> dict[str, Any]:
+        with self.log.reading() as state:
+            if cluster not in state.meanings or not state.novel(cluster):
+                raise UnveilError("only a cluster can be split")
+            rows, length = np.flatnonzero(state.labels == cluster), state.length
+        return {"length": length, "parts": [part.tolist() for part in split(self.look, rows, parts)]}
+
+
+def application(look: Look, access: Access) -> Guard:
+    """Everything behind the guard, also what goes wrong."""
+    review = Review(look)
+    files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in TYPES}
+
+    def file(request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        if name not in files:
+            raise HTTPException(404, "there is no such file")
+        return Response(files[name], media_type=TYPES[Path(name).suffix])
+
+    def cluster(request: Request) -> Response:
+        sort = request.query_params.get("sort", "confidence")
+        if sort not in ("confidence", "typicality"):
+            raise UnveilError("sort by confidence or typicality")
+        offset, limit = _number(request.query_params, "offset", 0), _number(request.query_params, "limit", PAGE)
+        return JSONResponse(review.rows_of(request.path_params["cluster"], sort, offset, limit))
+
+    def thumbs(request: Request) -> Response:
+        image, kind, sizes = review.pictures.sheet(_rows(request, look))
+        return Response(image, media_type=kind, headers={"X-Sizes": sizes})
+
+    def picture(request: Request) -> Response:
+        found = review.pictures.large(_row(request, look))
+        if found is None:
+            raise HTTPException(404, "there is no picture of this item")
+        return Response(found[0], media_type=found[1])
+
+    def similar(request: Request) -> Response:
+        count = min(max(_number(request.query_params, "count", 60), 1), 500)
+        return JSONResponse(review.similar(_row(request, look), count))
+
+    def places(request: Request) -> Response:
+        found, state = review.map.coordinates()
+        return Response(found, media_type="application/octet-stream", headers={"X-Map": state})
+
+    def labels(request: Request) -> Response:
+        with review.log.reading() as state:
+            return Response(state.labels.astype("<i4").tobytes(), media_type="application/octet-stream")
+
+    def told(answer: Callable[[], Any]) -> Callable[[Request], Response]:
+        return lambda request: JSONResponse(answer())
+
+    def posted(answer: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            body = await _body(request)
+            return JSONResponse(await run_in_threadpool(answer, body))
+
+        return endpoint
+
+    routes = [
+        Route("/", file),
+        Route("/static/{name}", file),
+        Route("/api/about", told(review.about)),
+        Route("/api/state", told(review.state)),
+        Route("/api/duplicates", told(review.duplicates)),
+        Route("/api/cluster/{cluster:int}", cluster),
+        Route("/api/rejected", lambda request: JSONResponse(review.rows_of(REJECTED, "confidence", 0, PAGE))),
+        Route("/api/thumbs", thumbs),
+        Route("/api/items", lambda request: JSONResponse(review.items(_rows(request, look)))),
+        Route("/api/item/{row:int}", picture),
+        Route("/api/similar/{row:int}", similar),
+        Route("/api/map", places),
+        Route("/api/map-state", told(lambda: {"state": review.map.state()})),
+        Route("/api/labels", labels),
+        Route("/api/new", lambda request: Response(look.new.tobytes(), media_type="application/octet-stream")),
+        Route("/api/action", posted(lambda b: review.act(_text(b, "kind"), b, _whole(b, "base"))), methods=["POST"]),
+        Route("/api/undo", posted(lambda b: review.act("undo", {}, _whole(b, "base"))), methods=["POST"]),
+        Route("/api/redo", posted(lambda b: review.act("redo", {}, _whole(b, "base"))), methods=["POST"]),
+        Route(
+            "/api/split-preview",
+            posted(lambda b: review.split(_whole(b, "cluster"), _whole(b, "parts"))),
+            methods=["POST"],
+        ),
+        Route(
+            "/api/export",
+            posted(lambda b: {"written": str(export(look.run, _text(b, "format"), None).resolve())}),
+            methods=["POST"],
+        ),
+    ]
+    handlers: Mapping[Any, Any] = {ConflictError: _refused(409), UnveilError: _refused(400), HTTPException: _http}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), access=access)
+
+
+def _refused(status: int) -> Callable[[Request, Exception], Response]:
+    return lambda request, error: JSONResponse({"error": str(error)}, status)
+
+
+def _http(request: Request, error: HTTPException) -> Response:
+    return JSONResponse({"error": error.detail}, error.status_code)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > LARGEST_BODY:
+            raise HTTPException(413, f"at most {LARGEST_BODY} bytes")
+    try:
+        body = json.loads(content)
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()  # half characters and infinities stay out
+    except (ValueError, RecursionError):
+        raise UnveilError("this is no JSON") from None
+    if not isinstance(body, dict):
+        raise UnveilError("send an object")
+    return body
+
+
+def _whole(body: dict[str, Any], key: str) -> int:
+    value = body.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UnveilError(f"{key} is a whole number")
+    return value
+
+
+def _text(body: dict[str, Any], key: str) -> str:
+    if not isinstance(value := body.get(key), str):
+        raise UnveilError(f"{key} is a text")
+    return value
+
+
+def _number(query: Mapping[str, str], key: str, default: int) -> int:
+    text = query.get(key, str(default))
+    if not (text.isascii() and text.isdecimal()) or len(text) > 12:
+        raise UnveilError(f"{key} is a whole number")
+    return int(text)
+
+
+def _row(request: Request, look: Look) -> int:
+    row: int = request.path_params["row"]
+    if row >= len(look.ids):
+        raise HTTPException(404, "there is no such item")
+    return row
+
+
+def _rows(request: Request, look: Look) -> list[int]:
+    texts = request.query_params.get("rows", "").split(",")
+    if len(texts) > MOST_ROWS or not all(text.isascii() and text.isdecimal() and len(text) < 12 for text in texts):
+        raise UnveilError(f"rows are 1 to {MOST_ROWS} numbers with commas")
+    rows = [int(text) for text in texts]
+    if max(rows) >= len(look.ids):
+        raise HTTPException(404, "there is no such item")
+    return rows

@@ -1,0 +1,322 @@
+"""What people changed about a discovery: the log RUN/review.jsonl, played over the original result.
+
+The original is never written to. A line of the log is one action with its number; what holds now is the result of
+playing all of them, so undo and redo are lines too.
+"""
+
+import json
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.discovery.own_data import read_items
+from unveil.errors import UnveilError
+from unveil.runs.reader import Look, load
+
+LOG = "review.jsonl"
+REJECTED = -1
+"""The label of items that belong nowhere."""
+REJECTED_KIND = "rejected"
+LONGEST_NAME = 200
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A line of the log."""
+
+    number: int
+    time: str
+    kind: str
+    data: dict[str, Any]
+
+    def line(self) -> bytes:
+        return (json.dumps(self.__dict__, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a cluster stands for: a name, or one of the known classes."""
+
+    name: str
+    named: bool = False
+    """By a person; otherwise the name is a number."""
+    known: int | None = None
+    reviewed: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one action did, so that it can be taken back. A meaning of None: there is no such cluster."""
+
+    kind: str
+    rows: Rows
+    before: Rows
+    after: Rows
+    meanings: dict[int, tuple[Meaning | None, Meaning | None]]
+
+
+class State:
+    """What holds after the first `length` entries."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self.labels: Rows = look.labels.copy()
+        self.length = 0
+        self.done: list[Change] = []
+        self.undone: list[Change] = []
+        filled = set(np.unique(look.labels).tolist())
+        self.meanings = {i: Meaning(name) for i, name in enumerate(look.classes) if i < look.n_known or i in filled}
+        self._next = len(look.classes)
+        self._row_changed: NDArray[np.int32] = np.zeros(len(look.labels), dtype=np.int32)
+        self._cluster_changed: dict[int, int] = {}
+
+    @property
+    def rejected(self) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self.labels == REJECTED
+        return found
+
+    def name(self, cluster: int) -> str:
+        """As people see it: of a cluster that is a known class, the name of that class."""
+        meaning = self.meanings[cluster]
+        return meaning.name if meaning.known is None else self.look.classes[meaning.known]
+
+    def novel(self, cluster: int) -> bool:
+        """Whether it is a cluster; the other classes were known from the start."""
+        return cluster >= self.look.n_known
+
+    def apply(self, entry: Entry) -> Change:
+        """One more entry. One that cannot be is an error and changes nothing."""
+        if entry.kind in ("undo", "redo"):
+            source, target = (self.done, self.undone) if entry.kind == "undo" else (self.undone, self.done)
+            if not source:
+                raise UnveilError(f"there is nothing to {entry.kind}")
+            change = source.pop()
+            target.append(change)
+            turned = change if entry.kind == "redo" else _inverse(change)
+        else:
+            change = turned = self._change(entry.kind, entry.data)
+            self._next = max([self._next, *(cluster + 1 for cluster in change.meanings)])
+            self.done.append(change)
+            self.undone.clear()
+        self._put(turned, entry.number)
+        return turned
+
+    def conflicts(self, kind: str, data: dict[str, Any], base: int) -> bool:
+        """Whether what an action is about has changed since the log had `base` entries."""
+        if base == self.length:
+            return False
+        if base > self.length or kind in ("undo", "redo"):
+            return True
+        named = [data.get("cluster"), data.get("to"), *_list(data.get("clusters"))]
+        if any(self._cluster_changed.get(cluster, 0) > base for cluster in named if isinstance(cluster, int)):
+            return True
+        rows = self._rows(data["rows"]) if "rows" in data else np.empty(0, dtype=np.int64)
+        return bool((self._row_changed[rows] > base).any())
+
+    def _put(self, change: Change, number: int) -> None:
+        self.labels[change.rows] = change.after
+        self._row_changed[change.rows] = number
+        for cluster, (_, meaning) in change.meanings.items():
+            if meaning is None:
+                self.meanings.pop(cluster, None)
+            else:
+                self.meanings[cluster] = meaning
+        touched = {*change.meanings, *np.unique(change.before).tolist(), *np.unique(change.after).tolist()}
+        self._cluster_changed.update(dict.fromkeys(touched, number))
+        self.length = number
+
+    def _change(self, kind: str, data: dict[str, Any]) -> Change:
+        if (make := _KINDS.get(kind)) is None:
+            raise UnveilError(f"the action is '{kind}': there is {', '.join(_KINDS)}, undo, redo")
+        rows, after, meanings = make(self, data)
+        before = self.labels[rows]
+        for cluster in np.unique(before[before != after]).tolist():  # whatever lost all its items is gone
+            if self.novel(cluster) and cluster not in after and (before == cluster).sum() == self._size(cluster):
+                meanings[cluster] = None
+        pairs = {cluster: (self.meanings.get(cluster), meaning) for cluster, meaning in meanings.items()}
+        return Change(kind, rows, before, after, pairs)
+
+    def _size(self, cluster: int) -> int:
+        return int((self.labels == cluster).sum())
+
+    def _cluster(self, value: object, *, novel: bool = True) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value not in self.meanings:
+            raise UnveilError(f"there is no class {value!r} any more: look again")
+        if novel and not self.novel(value):
+            raise UnveilError(f"'{self.name(value)}' is a known class: only clusters can be changed")
+        return value
+
+    def _rows(self, value: object) -> Rows:
+        try:
+            rows = np.asarray(value)
+        except (ValueError, OverflowError):
+            rows = np.empty(0)
+        if rows.ndim != 1 or rows.dtype.kind != "i" or not len(rows):
+            raise UnveilError("give the numbers of one or more items")
+        if rows.min() < 0 or rows.max() >= len(self.labels):
+            raise UnveilError(f"item {rows.max()} of {len(self.labels)}: there is no such item")
+        return np.unique(rows).astype(np.int64)
+
+    def _movable(self, value: object) -> Rows:
+        rows = self._rows(value)
+        if not self.look.new[rows].all():
+            first = self.look.ids[rows[~self.look.new[rows]][0]]
+            raise UnveilError(f"{first} came with its label: correct it in the labelled data")
+        return rows
+
+    def _fresh(self, text: object = None, taken: Iterable[str] = ()) -> Meaning:
+        """The meaning of a new cluster; without a name it gets the next free number."""
+        names = {meaning.name for meaning in self.meanings.values()} | set(taken)
+        number = self._next - self.look.n_known
+        while f"novel-{number}" in names:
+            number += 1
+        meaning = Meaning(f"novel-{number}")
+        return meaning if text is None else self._named(meaning, text, None)
+
+    def _named(self, meaning: Meaning, text: object, cluster: int | None) -> Meaning:
+        name = clean_name(text)
+        if name in self.look.classes[: self.look.n_known]:
+            return replace(meaning, known=self.look.classes.index(name))
+        if any(other.name == name for place, other in self.meanings.items() if place != cluster and self.novel(place)):
+            raise UnveilError(f"another class is called '{name}' already: merge the two, or take another name")
+        return replace(meaning, name=name, named=True, known=None)
+
+
+Made = tuple[Rows, Rows, dict[int, Meaning | None]]
+NO_ROWS: Rows = np.empty(0, dtype=np.int64)
+
+
+def _name(state: State, data: dict[str, Any]) -> Made:
+    cluster = state._cluster(data.get("cluster"))
+    return NO_ROWS, NO_ROWS, {cluster: state._named(state.meanings[cluster], data.get("text"), cluster)}
+
+
+def _known(state: State, data: dict[str, Any]) -> Made:
+    cluster, known = state._cluster(data.get("cluster")), data.get("class")
+    if known is not None and state.novel(known := state._cluster(known, novel=False)):
+        raise UnveilError(f"'{state.name(known)}' is no known class: merge the two instead")
+    return NO_ROWS, NO_ROWS, {cluster: replace(state.meanings[cluster], known=known)}
+
+
+def _merge(state: State, data: dict[str, Any]) -> Made:
+    clusters = list(dict.fromkeys(state._cluster(cluster) for cluster in _list(data.get("clusters"))))
+    if len(clusters) < 2:
+        raise UnveilError("give two or more different classes to merge")
+    parts = [state.meanings[cluster] for cluster in clusters]
+    first = next((part for part in parts if part.named), parts[0])
+    known = next((part.known for part in parts if part.known is not None), None)
+    rows = np.flatnonzero(np.isin(state.labels, clusters[1:]))
+    merged = replace(first, known=known, reviewed=all(part.reviewed for part in parts))
+    return rows, np.full(len(rows), clusters[0]), {clusters[0]: merged}
+
+
+def _split(state: State, data: dict[str, Any]) -> Made:
+    cluster = state._cluster(data.get("cluster"))
+    parts = [state._rows(part) for part in _list(data.get("parts"))]
+    rows = np.concatenate(parts) if parts else NO_ROWS
+    if len(parts) < 2 or len(np.unique(rows)) != len(rows):
+        raise UnveilError("give two or more parts that share no item")
+    if (state.labels[rows] != cluster).any():
+        raise UnveilError(f"the parts are not of '{state.name(cluster)}' any more: split it again")
+    moved = parts[1:]  # the first keeps the number and the name
+    meanings: dict[int, Meaning | None] = {cluster: replace(state.meanings[cluster], reviewed=False)}
+    for number in range(len(moved)):
+        taken = [meaning.name for meaning in meanings.values() if meaning]
+        meanings[state._next + number] = state._fresh(taken=taken)
+    after = np.repeat(state._next + np.arange(len(moved)), [len(part) for part in moved])
+    return np.concatenate(moved), after, meanings
+
+
+def _move(state: State, data: dict[str, Any]) -> Made:
+    rows, to = state._movable(data.get("rows")), data.get("to")
+    if to is not None:
+        return rows, np.full(len(rows), state._cluster(to, novel=False)), {}
+    return rows, np.full(len(rows), state._next), {state._next: state._fresh(data.get("text"))}
+
+
+def _reject(state: State, data: dict[str, Any]) -> Made:
+    rows = state._movable(data.get("rows"))
+    return rows, np.full(len(rows), REJECTED), {}
+
+
+def _accept(state: State, data: dict[str, Any]) -> Made:
+    cluster = state._cluster(data.get("cluster"), novel=False)
+    reviewed = data.get("reviewed", True) is True
+    return NO_ROWS, NO_ROWS, {cluster: replace(state.meanings[cluster], reviewed=reviewed)}
+
+
+_KINDS: dict[str, Callable[[State, dict[str, Any]], Made]] = {
+    "name": _name,
+    "known": _known,
+    "merge": _merge,
+    "split": _split,
+    "move": _move,
+    "reject": _reject,
+    "accept": _accept,
+}
+
+
+def clean_name(text: object) -> str:
+    """A name that people gave: one line of text, not too long."""
+    name = unicodedata.normalize("NFC", text).strip() if isinstance(text, str) else ""
+    if not name or len(name) > LONGEST_NAME:
+        raise UnveilError(f"a name has 1 to {LONGEST_NAME} characters")
+    if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in name):
+        raise UnveilError("a name is one line of text: leave out control characters")
+    return name
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _inverse(change: Change) -> Change:
+    meanings = {cluster: (after, before) for cluster, (before, after) in change.meanings.items()}
+    return Change(change.kind, change.rows, change.after, change.before, meanings)
+
+
+def parse(content: bytes, path: Path, first: int = 1) -> tuple[list[Entry], int]:
+    """The entries in whole lines and how many bytes these are; a torn last line is as if it had not been written."""
+    used = content.rfind(b"\n") + 1
+    entries = []
+    for number, line in enumerate(content[:used].splitlines(), start=first):
+        try:
+            raw = json.loads(line)
+            entry = Entry(number=raw["number"], time=raw["time"], kind=raw["kind"], data=dict(raw["data"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            entry = None
+        if entry is None or entry.number != number:
+            raise UnveilError(f"line {number} of {path} is damaged: cut the file there to keep what is before it")
+        entries.append(entry)
+    return entries, used
+
+
+def replay(state: State, entries: Iterable[Entry], path: Path) -> State:
+    """Play entries on a state; one that does not fit is told with its line."""
+    for entry in entries:
+        try:
+            state.apply(entry)
+        except UnveilError as error:
+            raise UnveilError(f"line {entry.number} of {path} does not fit this run ({error}): cut it there") from None
+    return state
+
+
+def corrected(run: Path) -> list[dict[str, str]]:
+    """items.csv with the labels and kinds that hold after the review; rejected items have an empty label."""
+    items, path = read_items(run), run / LOG
+    if not path.exists():
+        return items
+    state = replay(State(load(run)), parse(path.read_bytes(), path)[0], path)
+    kinds = {REJECTED: ("", REJECTED_KIND)}
+    for cluster, meaning in state.meanings.items():
+        novel = state.novel(cluster) and meaning.known is None
+        kinds[cluster] = state.name(cluster), "novel" if novel else "known"
+    for item, label in zip(items, state.labels.tolist(), strict=True):
+        item["label"], item["kind"] = kinds[label]
+    return items

@@ -1,0 +1,171 @@
+"""`unveil export RUN`: the labels of a discovery in the formats that other tools read."""
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from unveil import files
+from unveil.runs.corrections import REJECTED_KIND, corrected
+from unveil.discovery.own_data import read_items
+from unveil.errors import UnveilError
+from unveil.discovery.run import table
+
+Rows = list[dict[str, str]]
+
+
+def export(run: Path, kind: str, out: Path | None, *, all_items: bool = False, original: bool = False) -> Path:
+    """Write the new items (or all) with their labels after review (or as they were found); returns where."""
+    if (write := FORMATS.get(kind)) is None:
+        raise UnveilError(f"the format is '{kind}': there is {', '.join(FORMATS)}")
+    items = read_items(run) if original else corrected(run)
+    rows = [row for row in items if all_items or row["part"] == "new"]
+    suffix = {"folders": "", "fiftyone": ""}.get(kind, f".{'json' if kind in ('coco', 'label-studio') else kind}")
+    target = out or run / f"export-{kind}{suffix}"
+    if kind in ("folders", "fiftyone") and target.exists() and any(target.iterdir()):
+        raise UnveilError(f"{target} is not empty: choose another --out")
+    write(rows, run, target)
+    return target
+
+
+def _csv(rows: Rows, run: Path, out: Path) -> None:
+    header = ["id", "label", "kind", "confidence", "path"]
+    files.write(out, table(header, ([row[key] for key in header] for row in rows)))
+
+
+def _npz(rows: Rows, run: Path, out: Path) -> None:
+    arrays: dict[str, Any] = {key: np.array([row[key] for row in rows], dtype=str) for key in ("id", "label", "kind")}
+    arrays["confidence"] = np.array([float(row["confidence"]) for row in rows], dtype=np.float32)
+    every = {row["id"]: place for place, row in enumerate(read_items(run))}
+    features = np.load(run / "features.npy", mmap_mode="r", allow_pickle=False)
+    arrays["features"] = features[[every[row["id"]] for row in rows]]
+    files.write_with(out, lambda file: np.savez_compressed(file, **arrays))
+
+
+def _folders(rows: Rows, run: Path, out: Path) -> None:
+    """A folder for each class with links to (or, where links are not to be had, copies of) its images."""
+    for row in _with_images(_kept(rows)):
+        folder = out / safe_name(row["label"])
+        folder.mkdir(parents=True, exist_ok=True)
+        _place(Path(row["path"]), folder / safe_name(row["id"].replace("/", "__")))
+
+
+def _coco(rows: Rows, run: Path, out: Path) -> None:
+    """Whole images as boxes, with the confidence as `score`."""
+    rows = _kept(rows)
+    classes = sorted({row["label"] for row in rows})
+    images, annotations = [], []
+    for number, row in enumerate(_with_images(rows), start=1):
+        width, height = _size(Path(row["path"]))
+        images.append({"id": number, "file_name": row["path"], "width": width, "height": height})
+        annotations.append(
+            {
+                "id": number,
+                "image_id": number,
+                "category_id": classes.index(row["label"]) + 1,
+                "bbox": [0, 0, width, height],
+                "area": width * height,
+                "iscrowd": 0,
+                "score": float(row["confidence"]),
+            }
+        )
+    kinds = {row["label"]: row["kind"] for row in rows}
+    categories = [{"id": i, "name": name, "supercategory": kinds[name]} for i, name in enumerate(classes, start=1)]
+    files.write_json(out, {"images": images, "annotations": annotations, "categories": categories})
+
+
+def _label_studio(rows: Rows, run: Path, out: Path) -> None:
+    """Tasks with predictions: import them, and correct the choices."""
+    tasks = []
+    for row in rows:
+        data = {
+            "id": row["id"],
+            **({"image": f"/data/local-files/?d={row['path'].lstrip('/')}"} if row["path"] else {}),
+        }
+        choice = {
+            "from_name": "class",
+            "to_name": "image" if row["path"] else "id",
+            "type": "choices",
+            "value": {"choices": [row["label"]]},
+        }
+        told = {"model_version": "unveil", "score": float(row["confidence"]), "result": [choice]}
+        tasks.append({"data": data, "predictions": [told] if row["kind"] != REJECTED_KIND else []})
+    files.write_json(out, tasks)
+
+
+def _fiftyone(rows: Rows, run: Path, out: Path) -> None:
+    """A FiftyOneImageClassificationDataset: data/ and labels.json."""
+    rows = _kept(rows)
+    classes = sorted({row["label"] for row in rows})
+    labels: dict[str, Any] = {}
+    (out / "data").mkdir(parents=True, exist_ok=True)
+    for row in _with_images(rows):
+        path = Path(row["path"])
+        name = uuid.uuid5(uuid.NAMESPACE_URL, row["id"]).hex
+        _place(path, out / "data" / f"{name}{path.suffix.lower()}")
+        attributes = {"id": row["id"], "kind": row["kind"]}
+        labels[name] = {"label": row["label"], "confidence": float(row["confidence"]), "attributes": attributes}
+    files.write(out / "labels.json", json.dumps({"classes": classes, "labels": labels}, ensure_ascii=False) + "\n")
+
+
+def _parquet(rows: Rows, run: Path, out: Path) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UnveilError(f"parquet needs the package pyarrow ({error}): pip install pyarrow") from None
+    columns: dict[str, Any] = {key: [row[key] for row in rows] for key in ("id", "label", "kind", "path")}
+    columns["confidence"] = [float(row["confidence"]) for row in rows]
+    with files.replacing(out) as temporary:
+        pq.write_table(pa.table(columns), temporary)
+
+
+FORMATS: dict[str, Callable[[Rows, Path, Path], None]] = {
+    "csv": _csv,
+    "npz": _npz,
+    "folders": _folders,
+    "coco": _coco,
+    "label-studio": _label_studio,
+    "fiftyone": _fiftyone,
+    "parquet": _parquet,
+}
+
+
+def safe_name(text: str) -> str:
+    """A label or id as the name of one folder or file: no way out of the target, nothing hidden, nothing too long."""
+    name = "".join("_" if c in '/\\:*?"<>|' or ord(c) < 32 else c for c in text).strip(" .")
+    return (name or "_")[-120:]
+
+
+def _kept(rows: Rows) -> Rows:
+    """Without items that a person rejected: they are of no class."""
+    return [row for row in rows if row["kind"] != REJECTED_KIND]
+
+
+def _with_images(rows: Rows) -> Rows:
+    if missing := [row for row in rows if not row["path"]]:
+        raise UnveilError(f"this format needs image files, and {missing[0]['id']} is a vector: use csv, npz or parquet")
+    if gone := [row["path"] for row in rows if not Path(row["path"]).is_file()]:
+        raise UnveilError(f"{len(gone)} images are not where they were, the first is {gone[0]}: put them back")
+    return rows
+
+
+def _place(source: Path, target: Path) -> None:
+    number, first = 1, target
+    while target.exists():
+        target = first.with_name(f"{first.stem}-{number}{first.suffix}")
+        number += 1
+    try:
+        target.symlink_to(source)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _size(path: Path) -> tuple[int, int]:
+    with Image.open(path) as image:
+        return image.size

@@ -1,0 +1,183 @@
+"""How a model does, and why: scores against the hidden truth, and diagnostics. The only reader of `Truth`."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unveil import rng
+from unveil.data.loader import Rows, clean_draws
+from unveil.data.task import Task, Truth
+from unveil.data.views import Views
+from unveil.methods.baseline import positive_pairs
+from unveil.methods.catalog import METHODS
+from unveil.methods.ncl import neighbors
+from unveil.metrics import clustering_scores, open_accuracy
+from unveil.models.model import Model
+from unveil.settings import Discovery
+
+CHUNK = 500
+QUERIES, STORED, TRIALS = 500, 2000, 8  # sizes of the samples that diagnostics look at
+MEANS = 5000  # labelled items from which the mean features of known classes come
+
+
+@torch.no_grad()
+def features(model: Model, views: Views, rows: Rows) -> Tensor:
+    """Clean features (n, D) of some rows, with the model in evaluation mode."""
+    model.eval()
+    parts = [model.encode(x) for (x,) in views.stream(clean_draws(rows, CHUNK))]
+    return torch.cat(parts) if parts else torch.zeros(0, model.encoder.dim)
+
+
+@torch.no_grad()
+def inputs(model: Model, views: Views, rows: Rows) -> Tensor:
+    """What goes into the tail (n, …), of images the mean over each channel."""
+    model.eval()
+    parts = [model.trunk(x).float() for (x,) in views.stream(clean_draws(rows, CHUNK))]
+    return torch.cat([part.mean(dim=(2, 3)) if part.ndim == 4 else part for part in parts])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluator:
+    """Evaluates a model on the unlabelled training items and on the test split."""
+
+    task: Task
+    truth: Truth | None
+    """None where nobody knows it: then there are diagnostics and no scores."""
+    views: Views
+    test_views: Views | None
+    config: Discovery
+    seed: int
+
+    def discovery(self, model: Model) -> dict[str, Any]:
+        """Scores of the novel head, accuracy of the known head, diagnostics."""
+        z = features(model, self.views, self.task.unlabelled)
+        with torch.no_grad():
+            p = model.novel_head(z).softmax(dim=1)
+        clusters = p.argmax(dim=1).cpu().numpy()
+        sizes = np.bincount(clusters, minlength=p.shape[1])
+        some = rng.numpy(self.seed, "labelled sample").permutation(self.task.labelled)[:QUERIES]
+        return {
+            **({} if self.truth is None else clustering_scores(self.truth.unlabelled, clusters)),
+            **self.test(model),
+            **self.open_test(model, z, clusters),
+            **self.diagnostics(z, features(model, self.views, some), self.task.labels[some]),
+            "confidence": float(p.amax(dim=1).mean()),
+            "clusters_used": int((sizes > 0.01 * len(clusters) / len(sizes)).sum()),
+            "cluster_sizes": sizes.tolist(),
+        }
+
+    @torch.no_grad()
+    def test(self, model: Model) -> dict[str, float]:
+        """Scores of the test split: novel classes by clustering, known classes by their head."""
+        if self.truth is None or self.test_views is None or len(self.test_views) == 0:
+            return {}
+        z = features(model, self.test_views, np.arange(len(self.test_views)))
+        novel = self.truth.test >= len(self.task.known)
+        mask = torch.from_numpy(novel).to(z.device)
+        scores: dict[str, float] = {}
+        if novel.any():
+            clusters = model.novel_head(z[mask]).argmax(dim=1).cpu().numpy()
+            scores = {f"test_{k}": v for k, v in clustering_scores(self.truth.test[novel], clusters).items()}
+        if not novel.all():
+            predicted = model.known_head(z[~mask]).argmax(dim=1).cpu().numpy()
+            scores["known_acc"] = float((predicted == self.truth.test[~novel]).mean())
+        return scores
+
+    @torch.no_grad()
+    def open_test(self, model: Model, z_u: Tensor, clusters: NDArray[np.int64]) -> dict[str, float]:
+        """Scores of the test split when nobody says which items are of known classes.
+
+        By the head over all classes where the method trains one. The two heads of the others are trained apart, so that
+        their logits cannot be compared: there an item belongs to the class or cluster whose mean direction is nearest.
+        """
+        if self.truth is None or self.test_views is None or len(np.unique(self.truth.test)) < 2:
+            return {}
+        z, known = features(model, self.test_views, np.arange(len(self.test_views))), len(self.task.known)
+        if model.joint_head is not None:
+            predicted = model.joint_head(z).argmax(dim=1)
+        else:
+            some = rng.numpy(self.seed, "means").permutation(self.task.labelled)[:MEANS]
+            labels = np.concatenate([self.task.labels[some], known + clusters])
+            every = F.normalize(torch.cat([features(model, self.views, some), z_u]), dim=1)
+            means = torch.zeros(known + model.novel_head.out_features, every.shape[1], device=z.device)
+            means.index_add_(0, torch.from_numpy(labels).to(z.device), every)
+            predicted = (F.normalize(z, dim=1) @ F.normalize(means, dim=1).T).argmax(dim=1)
+        scores = open_accuracy(self.truth.test, predicted.cpu().numpy(), known)
+        return {f"open_{part}": value for part, value in scores.items()}
+
+    def supervised(self, model: Model) -> dict[str, float]:
+        """After the supervised stage: the known head on test items."""
+        return {k: v for k, v in self.test(model).items() if k == "known_acc"}
+
+    def clusters(self, labels: NDArray[np.int64]) -> dict[str, float]:
+        """Scores of any clustering of the unlabelled items."""
+        assert self.truth is not None
+        return clustering_scores(self.truth.unlabelled, labels)
+
+    def diagnostics(self, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64]) -> dict[str, float]:
+        """Why a run goes well or wrong: are neighbours and pairs of one class, and do the features still differ?
+
+        z: all unlabelled features; z_l, y_l: some labelled ones, on which the calibrated pair rule depends.
+        """
+        y = None if self.truth is None else torch.from_numpy(self.truth.unlabelled).to(z.device)
+        order = torch.from_numpy(rng.numpy(self.seed, "diagnostics").permutation(len(z))).to(z.device)
+        stored = order[: min(STORED, max(1, len(z) * 3 // 4))]
+        queries = order[len(stored) :][:QUERIES]
+        cosines = F.normalize(z[queries], dim=1) @ F.normalize(z[stored], dim=1).T
+        k = min(max(1, neighbors(self.config, len(stored), self.task.n_novel)), len(stored))
+        near = cosines.topk(k, dim=1).indices
+        right = positives = pairs = 0.0
+        known = torch.from_numpy(y_l).to(z.device)
+        rule = getattr(METHODS[self.config.method], "pairs", None) or self.config.pairs
+        config = replace(self.config, pairs=rule)
+        for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
+            same = positive_pairs(z[rows], z_l, known, config, self.task.n_novel)
+            same &= ~torch.eye(len(same), dtype=torch.bool, device=same.device)
+            if y is not None:
+                right += float((same & (y[rows][:, None] == y[rows])).sum())
+            positives += float(same.sum())
+            pairs += len(rows) * (len(rows) - 1)
+        found = {"pair_density": positives / max(pairs, 1.0), "mean_cosine": float(cosines.mean())}
+        if y is None:
+            return found
+        return {
+            "neighbor_purity": float((y[stored][near] == y[queries][:, None]).float().mean()),
+            "pair_precision": right / positives if positives else 0.0,
+            **found,
+        }
+
+    def _unlabelled_per_batch(self, unlabelled: int) -> int:
+        if self.config.labelled_per_batch is not None:
+            return max(2, self.config.batch - self.config.labelled_per_batch)
+        return max(2, round(self.config.batch * unlabelled / len(self.task.ids)))
+
+
+def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery) -> list[str]:
+    """What looks wrong, by name, and what to try that is not set already. None of it needs the truth."""
+    found = []
+    head = [] if config.novel_head != "random" else ["discovery.novel_head=kmeans"]
+    pairs = [] if config.pairs == "rank" else ["discovery.pairs=rank"]
+    batch = [f"more unlabelled items in a batch (discovery.batch={2 * config.batch})"]
+    if config.method in ("rs", "rs+"):  # they have a pair rule of their own
+        pairs = [f"discovery.ranking_top={max(1, config.ranking_top - 2)}"]
+    if metrics.get("clusters_used", n_novel) < n_novel:
+        found.append(
+            f"dead clusters: {int(metrics['clusters_used'])} of {n_novel} clusters are in use; "
+            f"try {' or '.join([*head, *pairs, *batch])}"
+        )
+    if metrics.get("mean_cosine", 0.0) > 0.98:
+        found.append(
+            "collapsed features: unlabelled items have almost the same feature; "
+            "try a smaller learning rate, a larger temperature or another seed"
+        )
+    if metrics.get("pair_density", 1.0) < 1e-3:
+        found.append(
+            "no positive pairs: the pair rule finds next to none, so the novel head learns nothing; "
+            f"try {' or '.join([*pairs, *batch])}"
+        )
+    return found

@@ -1,0 +1,118 @@
+"""The one training loop. Every stage goes through it."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from unveil import files
+from unveil.data.loader import Batch, Loader
+from unveil.errors import UnveilError
+from unveil.methods.method import Method
+from unveil.settings import Stage
+from unveil.training import checkpoint
+from unveil.training.interrupt import Interrupt
+from unveil.training.progress import Progress
+from unveil.training.schedule import learning_rate
+
+Metrics = dict[str, Any]
+
+
+def train(
+    method: Method,
+    loader: Loader,
+    config: Stage,
+    *,
+    folder: Path,
+    every_seconds: float,
+    progress: Progress,
+    after_epoch: Callable[[int], Metrics],
+) -> list[Metrics]:
+    """Train for `config.epochs`, from the checkpoint in `folder` where there is one; returns the metrics by epoch.
+
+    `after_epoch` evaluates, and what it returns joins the epoch's mean losses in `metrics.jsonl`. No step waits for
+    the device: values are read for checkpoints, log lines and at the end of an epoch alone.
+    """
+    path = folder / "checkpoint.safetensors"
+    optimizer = torch.optim.SGD(
+        method.trained(),
+        lr=config.lr,
+        momentum=config.momentum,
+        nesterov=config.nesterov,
+        weight_decay=config.weight_decay,
+        fused=True,
+    )
+    state = checkpoint.restore(path, method, optimizer) or checkpoint.fresh()
+    sums = {name: torch.tensor(value, device=loader.device) for name, value in state["sums"].items()}
+    history: list[Metrics] = state["history"]
+    steps, step = loader.steps(), int(state["step"])
+    saved = time.monotonic()
+    started = saved - state["seconds"]
+
+    def save(epoch: int, step: int) -> None:
+        nonlocal saved
+        saved = time.monotonic()
+        totals = {name: value.item() for name, value in sums.items()}
+        record = {"epoch": epoch, "step": step, "sums": totals, "seconds": saved - started, "history": history}
+        checkpoint.save(path, method, optimizer, record)
+
+    progress.start(epochs=config.epochs, steps=steps, done=state["epoch"] * steps + step)
+    with Interrupt() as interrupt, progress:
+        for epoch in range(state["epoch"], config.epochs):
+            if step == 0:
+                method.before_epoch(epoch)
+            for batch in loader.epoch(epoch, skip=step):
+                method.train(sum(map(len, batch.views)) > 1)  # BatchNorm has no statistics of a single row
+                rate = learning_rate(config, epoch + batch.step / steps)
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
+                losses = step_on(batch, method, optimizer)
+                for name, value in losses.items():
+                    sums[name] = sums.get(name, 0.0) + value.detach()
+                progress.advance(epoch, losses, rate)
+                if interrupt.asked or time.monotonic() - saved > every_seconds:
+                    save(epoch, batch.step + 1)
+                if interrupt.asked:
+                    raise KeyboardInterrupt
+            means = {name: value.item() / steps for name, value in sums.items()}
+            check_finite(means, config)
+            method.eval()
+            method.after_epoch()
+            metrics = {
+                "epoch": epoch,
+                "lr": learning_rate(config, epoch + 1 - 1 / steps),
+                **means,
+                **after_epoch(epoch),
+            }
+            history.append({**metrics, "seconds": round(time.monotonic() - started, 2)})
+            progress.epoch_done(history[-1])
+            sums, step = {}, 0
+            files.write(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
+            save(epoch + 1, 0)
+            if interrupt.asked:  # while it was evaluated
+                raise KeyboardInterrupt
+    return history
+
+
+def step_on(batch: Batch, method: Method, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """One step: forward, backward, update. Returns the losses, which nobody has waited for."""
+    losses = method.losses(batch)
+    optimizer.zero_grad(set_to_none=True)
+    torch.autograd.backward(torch.stack(list(losses.values())).sum())
+    optimizer.step()
+    method.after_step()
+    return losses
+
+
+def check_finite(means: dict[str, float], config: Stage) -> None:
+    """Stop with advice where training has diverged."""
+    if bad := [name for name, value in means.items() if not abs(value) < float("inf")]:
+        stage = type(config).__name__.lower()
+        raise UnveilError(
+            f"the loss '{bad[0]}' is not finite any more: {stage} diverged at learning rate {config.lr:g}; "
+            f"run again with a smaller one and another --out, for example --set {stage}.lr={config.lr / 5:g}"
+        )

@@ -1,0 +1,101 @@
+"""Keeps the frozen trunk's outputs for some views of each item, so that an epoch of discovery costs only the tail."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+
+from unveil import files, rng
+from unveil import storage as store
+from unveil.data.cached_views import CachedViews, Layout, build, complete, smaller
+from unveil.data.loader import clean_draws
+from unveil.data.views import Draw, Views
+from unveil.models.model import Model
+
+CHUNK = 500  # items at a time
+SPARE = 1e9  # bytes that are left free on the disk
+
+
+def cached_views(
+    source: Views,
+    model: Model,
+    views: int,
+    *,
+    most: float | None = None,
+    made_from: dict[str, Any],
+    folder: Path,
+    console: Console,
+) -> CachedViews | None:
+    """Stored views of `source`, built if need be below `folder`.
+
+    What does not fit into `most` bytes or on the disk is kept at a byte a value, then with fewer views; where even
+    that is too much there is a warning and no cache. `made_from` names what the outputs depend on: the trunk, the
+    data and the augmentation.
+    """
+    dtype = "bfloat16" if model.precision == torch.bfloat16 else "float16"
+    wanted = Layout(items=len(source), views=views, shape=_output_shape(source, model), dtype=dtype)
+    folder.mkdir(parents=True, exist_ok=True)
+    device = model.known_head.weight.device
+    fewest = 1 if source.first_view_clean else 2  # two views of an item should differ
+    for layout in smaller(wanted, fewest):
+        path = folder / store.identity(cache=[layout.full_shape, layout.dtype], **made_from)
+        if most is not None and layout.bytes > most:
+            continue
+        with store.locked(path):
+            free = shutil.disk_usage(path).free
+            if not complete(path):
+                if free < layout.bytes + SPARE:
+                    continue
+                what = f"{layout.views} views of {len(source):,} items in {layout.dtype}"
+                console.print(f"trunk cache: {layout.bytes / 1e9:.2f} GB, {what}, in {path}", soft_wrap=True)
+                _build(path, layout, source, model, console)
+        return CachedViews(path, device, first_view_clean=source.first_view_clean)
+    limit = shutil.disk_usage(folder).free if most is None else min(most, shutil.disk_usage(folder).free)
+    console.print(
+        f"warning: the trunk cache needs {wanted.bytes / 1e9:.1f} GB, {layout.bytes / 1e9:.1f} GB at the least, and "
+        f"may take {limit / 1e9:.1f} GB on {folder}: going on without it, which is slower",
+        style="yellow",
+        soft_wrap=True,
+    )
+    return None
+
+
+def _build(path: Path, layout: Layout, source: Views, model: Model, console: Console) -> None:
+    sample = _sample(source, model) if layout.dtype == "uint8" else None
+    try:
+        build(path, layout, _outputs(source, model, layout.views, console), sample)
+    except OSError as error:
+        raise files.disk_error(error, path) from error
+
+
+@torch.no_grad()
+def _sample(source: Views, model: Model) -> Tensor:
+    """Trunk features of items from all over the data set."""
+    model.eval()
+    rows = np.unique(np.linspace(0, len(source) - 1, CHUNK).astype(np.int64))
+    ((x,),) = source.stream([Draw(rows, (None,))])
+    return model.trunk(x)
+
+
+@torch.no_grad()
+def _output_shape(source: Views, model: Model) -> tuple[int, ...]:
+    ((probe,),) = source.stream([Draw(np.zeros(1, dtype=np.int64), (None,))])
+    return tuple(model.trunk(probe)[0].movedim(0, -1).shape)  # channels last
+
+
+@torch.no_grad()
+def _outputs(source: Views, model: Model, views: int, console: Console) -> Iterator[tuple[int, int, Tensor]]:
+    """(first row, view, trunk features) for every chunk and view; view 0 is the clean one."""
+    model.eval()
+    chunks = clean_draws(np.arange(len(source)), CHUNK)
+    for chunk in track(chunks, "trunk cache", console=console, transient=True, disable=not console.is_terminal):
+        first = int(chunk.rows[0])
+        seeds = [None, *(rng.number(0, f"cached view {view}", 0, first) for view in range(views))]
+        for view, (x,) in enumerate(source.stream([Draw(chunk.rows, (seed,)) for seed in seeds])):
+            yield first, view, model.trunk(x)

@@ -1,0 +1,458 @@
+"""Whole runs on tiny real data: what the run directory holds, what is reused, and what is refused."""
+
+import csv
+import errno
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import TINY
+from PIL import Image
+from rich.console import Console
+from safetensors import safe_open
+from sklearn.datasets import load_digits
+
+from unveil import files, recipe
+from unveil.discovery import run as runs
+from unveil.errors import UnveilError
+from unveil.metrics import clustering_accuracy
+from unveil.storage import LOCK
+from unveil.training import checkpoint
+
+FILES = {
+    *("config.toml", "metrics.jsonl", "model.safetensors", "classes.json", "predictions.csv", "features.npy"),
+    *("environment.json", "record.json"),
+}
+VECTORS = ["data.known=2", "encoder.name=mlp", "rotation.epochs=0", "augment.noise=0.5"]
+FOLDER = ["data.known=2", "augment.size=16", "encoder.space_to_depth=2", "discovery.epochs=2", "rotation.epochs=1"]
+
+
+def go(folder: Path, *overrides: str, name: str = "run", resume: bool = False) -> dict[str, Any]:
+    settings = recipe.load("digits", [*TINY, *overrides])
+    return runs.run(settings, out=folder / name, store=folder / "store", resume=resume, console=Console(quiet=True))
+
+
+def refused(folder: Path, *overrides: str, **kwargs: Any) -> str:
+    """The message of a run that is refused, of which nothing may be left behind or changed."""
+    before = content(folder)
+    with pytest.raises(UnveilError) as caught:
+        go(folder, *overrides, **kwargs)
+    assert content(folder) == before
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def predictions(folder: Path) -> list[dict[str, str]]:
+    with (folder / "predictions.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def stages(folder: Path) -> Counter[str]:
+    """How many trainings of each stage are in the store."""
+    return Counter(json.loads(path.read_text())["stage"] for path in (folder / "store").glob("*/stage.json"))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A finished run, which tests may read but not change."""
+    folder = tmp_path_factory.mktemp("done")
+    return folder, go(folder, "supervised.epochs=1")
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """Five well separated classes of vectors, with a test split."""
+    generator = np.random.default_rng(0)
+    y = np.repeat(np.arange(5), 20)
+    X = (8 * generator.normal(size=(5, 6))[y] + generator.normal(size=(100, 6))).astype(np.float32)
+    path = tmp_path / "vectors.npz"
+    np.savez(path, X=X[::2], y=y[::2], X_test=X[1::2], y_test=y[1::2])
+    return path
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Digits as PNG files, a folder for each class."""
+    images, labels = load_digits(return_X_y=True)
+    for digit in range(4):
+        (tmp_path / "pictures" / str(digit)).mkdir(parents=True)
+        for index, pixels in enumerate(images[labels == digit][:6]):
+            picture = Image.fromarray((pixels.reshape(8, 8) * 15).astype(np.uint8)).resize((20, 24))
+            picture.save(tmp_path / "pictures" / str(digit) / f"{index}.png")
+    return tmp_path / "pictures"
+
+
+def test_a_run_directory_holds_what_it_promises(done: tuple[Path, dict[str, Any]]) -> None:
+    folder, record = done[0] / "run", done[1]
+    assert {path.name for path in folder.iterdir()} - {LOCK} == FILES
+    settings = recipe.load("digits", [*TINY, "supervised.epochs=1"])
+    assert recipe.read(folder / "config.toml") == settings
+    assert recipe.load(str(folder / "config.toml")) == settings  # a run can be run again from its own directory
+    assert files.read_json(folder / "classes.json") == {
+        "known": ["0", "1", "2", "3", "4"],
+        "novel": [f"novel-{i}" for i in range(5)],
+    }
+    assert {"unveil", "commit", "python", "torch", "processor", "cores", "device"} <= files.read_json(
+        folder / "environment.json"
+    ).keys()
+    assert files.read_json(folder / "record.json") == record
+
+
+def test_the_record_says_what_was_run_and_what_came_out(done: tuple[Path, dict[str, Any]]) -> None:
+    folder, record = done
+    assert (record["recipe"], record["method"], record["seed"]) == ("digits", "ncl-hng", 0)
+    assert record["config"] == recipe.to_table(recipe.read(folder / "run" / "config.toml"))
+    assert record["environment"] == files.read_json(folder / "run" / "environment.json")
+    assert {"rotation", "supervised", "discovery"} <= record["seconds"].keys()
+    assert {"acc", "nmi", "ari"} <= record["kmeans"].keys()
+    scores = {"acc", "nmi", "ari", "test_acc", "test_nmi", "test_ari", "known_acc"}
+    why = {"neighbor_purity", "pair_precision", "pair_density", "mean_cosine", "clusters_used", "cluster_sizes"}
+    assert scores | why <= record["metrics"].keys()
+    rows = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in rows] == [0, 1, 2, 3, 4]
+    assert "acc" not in rows[0]  # evaluate_every = 5
+    assert {**record["metrics"], "seconds": rows[-1]["seconds"]} == rows[-1]
+    assert "ncl" not in rows[0]
+    assert rows[1]["ncl"] > 0
+
+
+def test_predictions_features_and_weights_agree(done: tuple[Path, dict[str, Any]]) -> None:
+    folder, record = done[0] / "run", done[1]
+    rows, features = predictions(folder), np.load(folder / "features.npy", allow_pickle=False)
+    assert list(rows[0]) == ["id", "cluster", "confidence"]
+    assert len(rows) == len(features) == 5 * 24
+    assert len({row["id"] for row in rows}) == len(rows)
+    with safe_open(folder / "model.safetensors", framework="pt") as weights:
+        head, bias = weights.get_tensor("novel_head.weight"), weights.get_tensor("novel_head.bias")
+    p = (torch.from_numpy(features) @ head.T + bias).softmax(dim=1)
+    clusters = [int(row["cluster"]) for row in rows]
+    assert clusters == p.argmax(dim=1).tolist()
+    assert [float(row["confidence"]) for row in rows] == pytest.approx(p.amax(dim=1).tolist(), abs=1e-5)
+    assert np.bincount(clusters, minlength=5).tolist() == record["metrics"]["cluster_sizes"]
+
+
+def test_the_score_is_that_of_the_predictions_by_id(tmp_path: Path, pictures: Path) -> None:
+    record = go(tmp_path, f"data.name={pictures}", *FOLDER, "machine.workers=0")
+    rows = predictions(tmp_path / "run")
+    truth = [row["id"].split("/")[0] for row in rows]  # the ids of a folder begin with the class
+    assert sorted(set(truth)) == ["2", "3"]
+    accuracy = clustering_accuracy(np.array(truth, dtype=int), np.array([int(row["cluster"]) for row in rows]))
+    assert accuracy == pytest.approx(record["metrics"]["acc"])
+
+
+def test_another_method_reuses_the_kmeans_of_its_seed(tmp_path: Path) -> None:
+    go(tmp_path, "discovery.novel_head=kmeans", "discovery.epochs=1", name="a")
+    stored = content(tmp_path / "store")
+    assert sum(path.endswith("labels.npy") for path in stored) == 2  # on pixels and on features
+    go(tmp_path, "discovery.novel_head=kmeans", "discovery.epochs=1", "discovery.method=baseline", name="b")
+    assert content(tmp_path / "store") == stored
+
+
+def test_another_seed_reuses_the_stored_training(tmp_path: Path) -> None:
+    first = go(tmp_path, "supervised.epochs=1", name="a")
+    stored = content(tmp_path / "store")
+    second = go(tmp_path, "supervised.epochs=1", "seed=1", name="b")
+    assert stages(tmp_path) == {"rotation": 1, "supervised": 1}
+    now = content(tmp_path / "store")
+    assert {path: now[path] for path in stored} == stored
+    assert {Path(path).name for path in now.keys() - stored.keys()} <= {"labels.npy", LOCK}  # its own k-means
+    assert all(first["seconds"][stage] == second["seconds"][stage] for stage in ("rotation", "supervised"))
+    assert (tmp_path / "a" / "predictions.csv").read_bytes() != (tmp_path / "b" / "predictions.csv").read_bytes()
+
+
+def test_what_a_stage_depends_on_makes_a_new_one_and_what_comes_later_does_not(tmp_path: Path) -> None:
+    quick = ["supervised.epochs=1", "rotation.epochs=1", "discovery.epochs=0"]
+    go(tmp_path, *quick, name="a")
+    go(tmp_path, *quick, "discovery.alpha=0.3", "machine.cache_views=1", "rotation.evaluate_every=1", name="b")
+    assert stages(tmp_path) == {"rotation": 1, "supervised": 1}
+    go(tmp_path, *quick, "supervised.lr=0.01", name="c")
+    assert stages(tmp_path) == {"rotation": 1, "supervised": 2}
+    go(tmp_path, *quick, "rotation.lr=0.01", name="d")
+    assert stages(tmp_path) == {"rotation": 2, "supervised": 3}
+
+
+def test_the_same_seed_twice_gives_the_same_bytes(tmp_path: Path, done: tuple[Path, dict[str, Any]]) -> None:
+    go(tmp_path, "supervised.epochs=1")  # trained anew, in a store of its own
+    for name in ("predictions.csv", "features.npy", "model.safetensors", "classes.json", "config.toml"):
+        assert (tmp_path / "run" / name).read_bytes() == (done[0] / "run" / name).read_bytes()
+
+
+def test_an_existing_run_is_never_written_over(done: tuple[Path, dict[str, Any]]) -> None:
+    folder, record = done
+    assert "add --resume" in refused(folder, "supervised.epochs=1")
+    other = refused(folder, "supervised.epochs=1", "discovery.alpha=0.3", resume=True)
+    assert "other settings (discovery.alpha is 0.2 there and 0.3 here)" in other
+    assert "seed is 0 there and 1 here" in refused(folder, "supervised.epochs=1", "seed=1", resume=True)
+    before = content(folder)
+    assert go(folder, "supervised.epochs=1", "machine.workers=0", resume=True) == record  # machines may differ
+    assert content(folder) == before
+
+
+def test_what_is_no_run_directory_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("years of work")
+    assert "not empty and no run directory" in refused(tmp_path)
+    (tmp_path / "run" / "config.toml").write_text("[data")
+    assert "not valid TOML" in refused(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    assert "is a file, expected a directory" in refused(tmp_path, name="file")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        (["data.known=11"], "data.known asks for 11 classes, there are 10"),
+        (["data.known=10"], "10 known and 0 novel classes of 10 in digits"),
+        (['data.known=["0"]', 'data.novel=["0", "1"]'], "both known and novel"),
+        (['data.known=["zero"]'], "'zero', which is no class"),
+        (["data.mean=[0.1, 0.2]"], "data.mean has 2 values for images of 1 channel(s)"),
+        (["data.name=digitz"], "did you mean digits?"),
+        (["data.name=no/such.npz"], "no file or folder no/such.npz"),
+        (["discovery.method=ncl-hgn"], "discovery.method is 'ncl-hgn'; did you mean 'ncl-hng'?"),
+        (["encoder.space_to_depth=3"], "images of 8x8 do not divide into squares of 3"),
+        (["encoder.weights=gone.safetensors"], "no file at gone.safetensors"),
+        (["machine.device=quantum"], "machine.device is 'quantum'"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_is_written(tmp_path: Path, overrides: list[str], said: str) -> None:
+    assert said in refused(tmp_path, *overrides)
+    assert not content(tmp_path)
+
+
+def test_more_classes_than_items_are_refused() -> None:
+    with pytest.raises(UnveilError, match="7 novel classes in 6 unlabelled items: give fewer"):
+        runs.check_sizes(6, 7)
+    runs.check_sizes(6, 6)
+
+
+def test_vectors_need_the_right_recipe(tmp_path: Path, vectors: Path) -> None:
+    assert "vectors cannot be rotated" in refused(tmp_path, f"data.name={vectors}", "data.known=2", "encoder.name=mlp")
+    assert "takes images, not vectors: set encoder.name=mlp" in refused(
+        tmp_path, f"data.name={vectors}", "data.known=2", "rotation.epochs=0"
+    )
+
+
+@pytest.mark.parametrize("damage", ["nan", "inf", "shape", "length", "truncated", "empty class"])
+def test_bad_arrays_are_refused_by_name(tmp_path: Path, vectors: Path, damage: str) -> None:
+    with np.load(vectors) as file:
+        X, y = file["X"], file["y"]
+    match damage:
+        case "nan" | "inf":
+            X[3, 1] = float(damage)
+        case "shape":
+            X = X.reshape(-1, 2, 3)
+        case "length":
+            y = y[:-1]
+    np.savez(vectors, X=X, y=y)
+    if damage == "truncated":
+        vectors.write_bytes(vectors.read_bytes()[:-200])
+    said = {
+        "nan": "row 3 (counted from 0) is not finite: column 1 is nan",
+        "inf": "row 3 (counted from 0) is not finite: column 1 is inf",
+        "shape": "(50, 2, 3); expected vectors (n, features)",
+        "length": "50 items but 49 labels",
+        "truncated": "cannot be read",
+        "empty class": "names '9', which is no class",
+    }[damage]
+    extra = ['data.novel=["9"]'] if damage == "empty class" else []
+    message = refused(tmp_path, f"data.name={vectors}", *VECTORS, *extra)
+    assert said in message
+    assert damage == "empty class" or str(vectors) in message
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["discovery.method=baseline", "discovery.pairs=cosine", "discovery.novel_head=random"],
+        ["discovery.method=ncl", "discovery.pairs=calibrated", "discovery.novel_head=kmeans"],
+        ["discovery.method=ncl-hng", "discovery.pairs=ranking", "discovery.novel_head=random"],
+        ["discovery.method=ncl-hng", "discovery.pairs=rank", "machine.cache_views=2"],
+        ["discovery.method=ncl-hng", "discovery.view_among_neighbors=true", "discovery.consistency_rows=all"],
+        ["discovery.labelled_per_batch=10", "discovery.queue_labelled=33"],
+        ["data.novel=1"],
+        ["data.novel=1", "data.known=1", "data.per_class=1"],
+        ["discovery.batch=5000", "rotation.batch=5000"],
+        ["discovery.batch=1", "discovery.epochs=2", "data.per_class=3"],
+        ["rotation.epochs=0", "supervised.epochs=1", "supervised.train=all"],
+        ["rotation.epochs=0", "machine.cache_views=1"],
+        ["rotation.rotations=all", "rotation.known_weight=0.0", "augment.flip=true"],
+    ],
+)
+def test_every_kind_of_run_comes_to_an_end_with_sound_results(tmp_path: Path, overrides: list[str]) -> None:
+    record = go(tmp_path, "rotation.epochs=1", "discovery.epochs=4", *overrides)
+    rows, features = predictions(tmp_path / "run"), np.load(tmp_path / "run" / "features.npy")
+    novel = len(files.read_json(tmp_path / "run" / "classes.json")["novel"])
+    assert len(rows) == len(features) == sum(record["metrics"]["cluster_sizes"])
+    assert all(0 <= int(row["cluster"]) < novel for row in rows)
+    assert all(1 / novel - 1e-5 <= float(row["confidence"]) <= 1 for row in rows)
+    assert np.isfinite(features).all()
+    assert 1 / novel <= record["metrics"]["acc"] <= 1
+    assert ("ncl" in record["metrics"]) == (record["method"] != "baseline")
+    assert ("cache" in record["seconds"]) == ("machine.cache_views=" in " ".join(overrides))
+
+
+def test_no_discovery_epochs_leave_the_head_that_k_means_made(tmp_path: Path) -> None:
+    record = go(tmp_path, "discovery.epochs=0")
+    assert record["metrics"] == {}
+    clusters = np.array([int(row["cluster"]) for row in predictions(tmp_path / "run")])
+    assert len(np.unique(clusters)) == 5
+    assert record["seconds"]["discovery"] == 0
+
+
+@pytest.mark.parametrize(("share", "kind"), [(1.0, "float"), (0.75, "uint8"), (0.6, "uint8"), (0.01, None)])
+def test_a_budget_chooses_the_cache(tmp_path: Path, share: float, kind: str | None) -> None:
+    go(tmp_path / "full", "rotation.epochs=0", "machine.cache_views=3", "discovery.epochs=0")
+    full = sum(path.stat().st_size for path in (tmp_path / "full" / "store").glob("*/views.bin"))
+    gigabytes = share * full / 1e9
+    quick = ["rotation.epochs=0", "machine.cache_views=3", f"machine.cache_gb={gigabytes}", "discovery.epochs=1"]
+    record = go(tmp_path, *quick, name="a")
+    layouts = [json.loads(path.read_text()) for path in (tmp_path / "store").glob("*/layout.json")]
+    if kind is None:
+        assert not layouts
+        assert "cache" not in record["seconds"]
+        return
+    assert len(layouts) == 2  # training and test items
+    training = max(layouts, key=lambda layout: layout["views"])
+    assert kind in training["dtype"]
+    assert 2 <= training["views"] <= 3
+    stored = sum(path.stat().st_size for path in (tmp_path / "store").glob("*/views.bin"))
+    assert stored <= share * full
+    assert (training["views"] == 2) == (share == 0.6)
+
+
+def test_a_cache_of_one_trunk_is_not_taken_for_another(tmp_path: Path) -> None:
+    quick = ["rotation.epochs=0", "machine.cache_views=1", "discovery.epochs=0"]
+    go(tmp_path, *quick, name="a")
+    caches = sorted((tmp_path / "store").glob("*/layout.json"))
+    assert len(caches) == 2  # training and test items
+    go(tmp_path, *quick, "seed=1", name="b")
+    assert sorted((tmp_path / "store").glob("*/layout.json")) == caches
+    go(tmp_path, *quick, "supervised.seed=1", name="c")  # another random trunk
+    assert len(list((tmp_path / "store").glob("*/layout.json"))) == 4
+    go(tmp_path, *quick, "data.mean=[0.5]", name="d")
+    assert len(list((tmp_path / "store").glob("*/layout.json"))) == 6
+
+
+def test_other_scaling_gets_its_own_cache(tmp_path: Path, vectors: Path) -> None:
+    quick = [f"data.name={vectors}", *VECTORS, "encoder.name=tail", "machine.cache_views=1", "discovery.epochs=0"]
+    go(tmp_path, *quick, name="a")
+    caches = set((tmp_path / "store").glob("*/layout.json"))
+    record = go(tmp_path, *quick, "data.scaling=common", name="b")
+    assert len(set((tmp_path / "store").glob("*/layout.json")) - caches) == len(caches)
+    assert record["cache"]["views"] == 1
+
+
+def test_other_test_items_get_their_own_cache(tmp_path: Path, vectors: Path) -> None:
+    quick = [f"data.name={vectors}", *VECTORS, "machine.cache_views=1", "discovery.epochs=0"]
+    go(tmp_path, *quick, name="a")
+    caches = set((tmp_path / "store").glob("*/layout.json"))
+    with np.load(vectors) as file:
+        np.savez(vectors, X=file["X"], y=file["y"], X_test=file["X_test"] + 1, y_test=file["y_test"])
+    go(tmp_path, *quick, name="b")
+    assert len(set((tmp_path / "store").glob("*/layout.json")) - caches) == 1
+
+
+@pytest.mark.parametrize("cache", [0, 2])
+def test_vectors_are_discovered(tmp_path: Path, vectors: Path, cache: int) -> None:
+    overrides = [
+        *("supervised.epochs=2", "supervised.batch=19"),  # of 20 rows: the last batch has one
+        *("supervised.lr=0.01", "encoder.width=64", f"machine.cache_views={cache}"),
+    ]
+    record = go(tmp_path, f"data.name={vectors}", *VECTORS, *overrides)
+    assert record["metrics"]["acc"] > 0.9
+    assert len(predictions(tmp_path / "run")) == 30
+    assert {"test_acc", "known_acc"} <= record["metrics"].keys()
+
+
+def test_a_test_split_without_items_of_the_task_is_no_obstacle(tmp_path: Path, vectors: Path) -> None:
+    with np.load(vectors) as file:
+        last = file["y_test"] == 4
+        np.savez(vectors, X=file["X"], y=file["y"], X_test=file["X_test"][last], y_test=file["y_test"][last])
+    record = go(tmp_path, f"data.name={vectors}", *VECTORS, "data.novel=2", "machine.cache_views=1")
+    assert "test_acc" not in record["metrics"]
+    assert record["metrics"]["acc"] > 0.5
+
+
+def test_image_files_give_the_same_with_and_without_workers(tmp_path: Path, pictures: Path) -> None:
+    for workers in (0, 2):
+        go(tmp_path, f"data.name={pictures}", *FOLDER, f"machine.workers={workers}", name=f"workers{workers}")
+        (tmp_path / "store").rename(tmp_path / f"store{workers}")
+    assert len(predictions(tmp_path / "workers0")) == 12
+    assert (tmp_path / "workers0" / "features.npy").read_bytes() == (
+        tmp_path / "workers2" / "features.npy"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_truncated_image_is_named(tmp_path: Path, pictures: Path, workers: int) -> None:
+    bad = pictures / "3" / "5.png"
+    bad.write_bytes(bad.read_bytes()[:60])
+    with pytest.raises(UnveilError, match="cannot read the image") as caught:
+        go(tmp_path, f"data.name={pictures}", *FOLDER, f"machine.workers={workers}")
+    assert str(bad) in str(caught.value)
+
+
+def test_image_files_need_a_size_and_an_empty_class_is_named(tmp_path: Path, pictures: Path) -> None:
+    assert "augment.size" in refused(tmp_path, f"data.name={pictures}", "data.known=2")
+    (pictures / "empty").mkdir()
+    assert "empty holds no images" in refused(tmp_path, f"data.name={pictures}", *FOLDER)
+
+
+@pytest.mark.parametrize(("what", "times"), [("stage.json", 1), ("metrics.jsonl", 2), ("predictions.csv", 1)])
+def test_a_full_disk_stops_a_run_that_then_resumes_to_the_same_end(
+    tmp_path: Path, done: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, what: str, times: int
+) -> None:
+    original, written = Path.write_bytes, Counter[str]()
+
+    def full(path: Path, data: bytes) -> int:
+        written[what] += what in path.name
+        if what in path.name and written[what] == times:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return original(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(UnveilError, match=f"the disk is full: .*{what}"):
+        go(tmp_path, "supervised.epochs=1")
+    monkeypatch.undo()
+    assert not list(tmp_path.rglob("*.part"))
+    go(tmp_path, "supervised.epochs=1", resume=True)
+    assert (tmp_path / "run" / "predictions.csv").read_bytes() == (done[0] / "run" / "predictions.csv").read_bytes()
+
+
+@pytest.mark.parametrize(("module", "name"), [(files, "write_json"), (checkpoint, "save_model")])
+def test_a_crash_between_the_files_of_a_stage_leaves_none_that_looks_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+) -> None:
+    original = getattr(module, name)
+
+    def crash(path: Path, value: Any) -> None:
+        if "store" in path.parts:
+            raise RuntimeError("power failure")
+        original(path, value)
+
+    monkeypatch.setattr(module, name, crash)
+    with pytest.raises(RuntimeError, match="power failure"):
+        go(tmp_path)
+    monkeypatch.undo()
+    assert go(tmp_path, resume=True)["metrics"]
+    assert stages(tmp_path) == {"rotation": 1}
+
+
+def test_damaged_files_of_the_store_are_named(tmp_path: Path) -> None:
+    go(tmp_path, "discovery.epochs=0", name="a")
+    (weights,) = (tmp_path / "store").glob("*/model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-10])
+    with pytest.raises(UnveilError, match="delete it to train again") as caught:
+        go(tmp_path, "discovery.epochs=0", "seed=1", name="b")
+    assert str(weights) in str(caught.value)
+    weights.unlink()
+    assert go(tmp_path, "discovery.epochs=0", "seed=1", name="b", resume=True)["kmeans"]

@@ -1,0 +1,248 @@
+"""`unveil paper`: plans, reuse, tables beside the paper's; every row of every experiment for a few steps on digits."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import TINY
+from PIL import Image
+from rich.console import Console
+
+from unveil import recipe
+from unveil.errors import UnveilError
+from unveil.experiments import experiment as experiments
+from unveil.experiments import maps, output, plan
+from unveil.experiments.plan import title_of
+from unveil.experiments.summary import Line, summarise
+
+QUICK = (
+    *TINY,
+    "rotation.epochs=1",
+    "similarity.epochs=1",
+    "similarity.batch=20",
+    "discovery.epochs=1",
+    "discovery.ncl_start=0",
+    "discovery.scl_start=0",
+    "discovery.hng_start=0",
+    "discovery.dtc_warmup=0",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("paper")
+
+
+def tiny() -> experiments.Scale:
+    place = experiments.scale("desk", "digits")
+    without = ("rotation.epochs=0", "supervised.epochs=1", "supervised.train=all")
+    return replace(place, set=QUICK, without_self_supervision=without, column="cifar10")
+
+
+def planned(name: str, folder: Path, seeds: int = 1, **options: float) -> plan.Plan:
+    found = experiments.load(name, "digits")
+    return plan.make_plan(found, tiny(), seeds, out=folder / "out", runs=folder / "runs", **options)
+
+
+def execute(todo: list[plan.Run], folder: Path, jobs: int = 1) -> list[tuple[plan.Run, str]]:
+    return plan.execute(todo, jobs=jobs, store=folder / "store", root=None, console=Console(quiet=True))
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_row_of_every_experiment_runs(folder: Path, name: str) -> None:
+    found = planned(name, folder)
+    assert not execute(found.missing(), folder)
+    assert found.missing() == []
+    lines = summarise(found)
+    assert [line.row.name for line in lines] == [row.name for row in found.experiment.rows]
+    written = output.write(found, folder / "tables")
+    assert [path.suffix for path in written] == [".md", ".csv", ".tex", ".png"]
+    with written[1].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for line, row in zip(lines, rows, strict=True):
+        record = found.records(line.row)[0]
+        assert float(row["acc_mean"]) == pytest.approx(100 * record["metrics"]["acc"], abs=1e-3)
+        assert f"| {line.row.name} | 1 |" in written[0].read_text()
+        for key in ("commit", "processor"):
+            assert key in record["environment"]
+
+
+def test_rows_that_mean_the_same_share_a_run(folder: Path) -> None:
+    def of(name: str, row: str) -> plan.Run:
+        return planned(name, folder).runs[row][0]
+
+    assert of("table2", "baseline").record == of("table3", "baseline").record
+    assert (
+        of("table3", "NCL").record == of("hng-variants", "NCL").record == of("rounds", "iterations of HNG N = 0").record
+    )
+    assert of("table3", "NCL").record != of("table3", "NCL + HNG").record
+
+
+@pytest.mark.parametrize("data", ["cifar10", "cifar100", "imagenet"])
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_row_is_a_valid_recipe_at_the_published_scale(name: str, data: str) -> None:
+    place = experiments.scale("paper", data)
+    found = [experiments.settings(row, place, seed) for row in experiments.load(name, data).rows for seed in (0, 1)]
+    assert any(one is not None for one in found)
+    assert place.seeds == (3 if data == "imagenet" else 10)
+    if data == "imagenet":
+        assert len({one.data.novel for one in found if one is not None}) == 2  # a subset for each seed
+
+
+def test_records_are_used_again_and_an_edited_setting_is_not(folder: Path, tmp_path: Path) -> None:
+    first = planned("table3", tmp_path)
+    (run,) = first.runs["baseline"]
+    record = {"method": "baseline", "seed": 0, "metrics": {"acc": 0.5}, "seconds": {"discovery": 60.0}}
+    run.record.parent.mkdir(parents=True)
+    run.record.write_text(json.dumps(record))
+    assert run not in first.missing()
+    assert len(first.missing()) == 5
+    assert first.estimate(first.missing()[0]) == 60.0
+    other = plan.make_plan(
+        first.experiment,
+        replace(tiny(), set=(*QUICK, "discovery.lr=0.03")),
+        1,
+        out=tmp_path / "out",
+        runs=tmp_path / "runs",
+    )
+    assert len(other.missing()) == 6
+
+
+def test_effects_are_paired_by_seed_and_stand_beside_the_papers(tmp_path: Path) -> None:
+    found = planned("table3", tmp_path, seeds=3)
+    scores = {"baseline": (0.5, 0.6, 0.7), "NCL": (0.55, 0.66, 0.74), "NCL without pseudo-positives": (0.6, 0.5, 0.8)}
+    for row, values in scores.items():
+        for run, acc in zip(found.runs[row], values, strict=True):
+            run.record.parent.mkdir(parents=True, exist_ok=True)
+            content = {"seed": run.settings.seed, "metrics": {"acc": acc}, "seconds": {"discovery": 1.0}}
+            run.record.write_text(json.dumps({"method": "x", **content}))
+    lines: dict[str, Line] = {line.row.name: line for line in summarise(found)}
+    assert lines["baseline"].mean["acc"] == pytest.approx(60)
+    assert lines["baseline"].spread["acc"] == pytest.approx(10)
+    assert lines["NCL"].effect == pytest.approx((5, 1))
+    assert lines["NCL"].paper_effect == pytest.approx(5.5)
+    assert lines["NCL"].verdict == "same sign, beyond its spread"
+    assert lines["NCL without pseudo-positives"].verdict == "other sign, within its spread"
+
+
+def test_processes_side_by_side_give_the_same_records(folder: Path, tmp_path: Path) -> None:
+    some = [run for runs in planned("table3", tmp_path).runs.values() for run in runs][:2]
+    assert not execute(some, tmp_path, jobs=2)
+    execute(planned("table3", folder).missing(), folder)
+    for run in some:
+        twin = folder / "out" / run.record.relative_to(tmp_path / "out")
+        assert json.loads(twin.read_text())["metrics"]["acc"] == (run.done() or {})["metrics"]["acc"]
+
+
+def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    found = planned("table3", tmp_path)
+    bad = found.runs["baseline"][0]
+    bad.folder.parent.mkdir(parents=True)
+    bad.folder.write_text("in the way")
+    failed = execute([bad, found.runs["NCL"][0]], tmp_path)
+    assert [run for run, _ in failed] == [bad]
+    assert "is a file" in failed[0][1]
+    assert found.runs["NCL"][0].done() is not None
+
+
+def test_imbalance_is_another_setting(tmp_path: Path) -> None:
+    found = planned("table3", tmp_path, imbalance=4)
+    run = found.runs["baseline"][0]
+    assert run.settings.data.imbalance == 4
+    assert "imbalance4" in str(run.record)
+    assert not execute([run], tmp_path)
+    sizes = sorted((run.done() or {})["metrics"]["cluster_sizes"])
+    assert sum(sizes) == 24 + 17 + 12 + 8 + 6  # 24 · 4^(-i/4)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "scale", "said"),
+    [
+        ("table5", "cifar10", "desk", "did you mean 'table"),
+        ("table4", "cifar11", "desk", "did you mean 'cifar1"),
+        ("table4", "cifar10", "dusk", "did you mean 'desk'"),
+    ],
+)
+def test_a_mistyped_name_is_told(name: str, data: str, scale: str, said: str) -> None:
+    def both() -> None:
+        experiments.load(name, data)
+        experiments.scale(scale, data)
+
+    with pytest.raises(UnveilError, match=said):
+        both()
+
+
+def test_the_command(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    listed = unveil("paper")
+    assert listed.returncode == 0
+    assert "table4" in listed.stdout
+    where = ("--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs"))
+    dry = unveil("paper", "table3", "--data", "digits", "--seeds", "2", "--dry-run", *where)
+    assert dry.returncode == 0, dry.stderr
+    assert "0 of 12 runs are there" in dry.stdout
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "runs").exists()
+    wrong = unveil("paper", "table9", "--data", "digits")
+    assert wrong.returncode == 2
+    assert "table" in wrong.stderr
+    assert recipe.load("digits").name == "digits"
+
+
+def test_the_map_shows_every_row_and_what_is_misplaced(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("openTSNE")
+    found = planned("tsne", folder)
+    execute(found.missing(), folder)
+    path = maps.draw(found, tmp_path / "map.png", store=folder / "store", root=None)
+    with Image.open(path) as picture:
+        assert picture.width > 4 * 300
+        assert len(picture.convert("RGB").resize((200, 80)).getcolors(99999) or []) > 50
+    y, clusters = np.array([0, 0, 0, 1, 1, 1]), np.array([7, 7, 7, 7, 4, 4])
+    assert maps.misplaced(y, clusters) == [(3, 0)]
+    (folder / "none").mkdir(exist_ok=True)
+    lost = replace(found, runs={"x": [replace(found.runs["RS"][0], folder=folder / "none")]})
+    with pytest.raises(UnveilError, match="needs the run directory"):
+        maps.draw(lost, tmp_path / "map.png", store=folder / "store", root=None)
+
+
+def test_ctrl_c_ends_all_jobs_and_loses_nothing(tmp_path: Path, unveil) -> None:  # type: ignore[no-untyped-def]
+    """SIGINT to the command alone: its workers save and end, and the next call goes on."""
+    where = ["--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs"), "--store", str(tmp_path / "store")]
+    command = ["paper", "table3", "--data", "digits", "--seeds", "1", "--jobs", "2", *where]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unveil", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not list((tmp_path / "runs").glob("*/*/metrics.jsonl")):
+        time.sleep(0.2)  # until a run has finished an epoch
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped" in errors
+    assert "Traceback" not in errors
+    began = {path.parent.name for path in (tmp_path / "runs").glob("*/*/config.toml")}
+    assert 1 <= len(began) <= 4  # nothing new is started after it
+
+
+def test_a_place_that_cannot_be_written_to_is_told_first(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "file").write_text("")
+    where = ("--out", str(tmp_path / "file" / "x"), "--runs", str(tmp_path / "runs"))
+    told = unveil("paper", "table3", "--data", "digits", "--seeds", "1", *where)
+    assert told.returncode == 2
+    assert "Traceback" not in told.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_keeps_its_name_when_settings_are_added() -> None:
+    resolved = recipe.load("digits", ["seed=3", "discovery.alpha=0.4"])
+    table = recipe.to_table(resolved)
+    del table["discovery"]["passes"]  # as a record of an older version has it
+    assert title_of(recipe.from_table(table)) == title_of(resolved)
+    assert title_of(resolved) == title_of(recipe.load("digits", ["seed=3", "discovery.alpha=0.4", "machine.workers=1"]))
+    assert title_of(resolved) != title_of(recipe.load("digits", ["seed=3", "discovery.alpha=0.3"]))

