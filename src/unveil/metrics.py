@@ -29,19 +29,23 @@ def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     return float(counts[rows, columns].sum() / counts.sum())
 
 
+def correctly_placed(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.bool_]:
+    """Whether each item is in the cluster that stands for its class, under the best one-to-one assignment."""
+    truth, predicted = np.asarray(y_true), np.asarray(y_pred)
+    counts = contingency(truth, predicted)
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    class_of = dict(zip(np.unique(predicted)[rows].tolist(), np.unique(truth)[columns].tolist(), strict=True))
+    pairs = zip(predicted.tolist(), truth.tolist(), strict=True)
+    return np.array([class_of.get(cluster) == label for cluster, label in pairs], dtype=bool)
+
+
 def open_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known: int) -> dict[str, float]:
     """All, old and new: the share of items in the class of their cluster under one assignment for known (below
     `known`) and novel classes together, over all items, those of known classes and those of novel ones."""
     truth, predicted = np.asarray(y_true), np.asarray(y_pred)
-    counts = contingency(truth, predicted)
-    if counts.size == 0:
-        return {"all": float("nan"), "old": float("nan"), "new": float("nan")}
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    classes, clusters = np.unique(truth), np.unique(predicted)
-    meant = dict(zip(clusters[rows].tolist(), classes[columns].tolist(), strict=True))
-    right = np.array([meant.get(cluster) == label for cluster, label in zip(predicted.tolist(), truth, strict=True)])
+    correct = correctly_placed(truth, predicted)
     parts = {"all": np.full(len(truth), True), "old": truth < known, "new": truth >= known}
-    return {name: float(right[part].mean()) if part.any() else float("nan") for name, part in parts.items()}
+    return {name: float(correct[part].mean()) if part.any() else float("nan") for name, part in parts.items()}
 
 
 def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:

@@ -9,7 +9,7 @@ import json
 import tomllib
 import types
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -73,10 +73,40 @@ def to_table(settings: Any) -> Table:
     return table
 
 
+def build(cls: type[T], table: Mapping[str, Any]) -> T:
+    """A settings dataclass from a table that `to_table` made."""
+    return _build(cls, table, "")
+
+
 def changed(config: Any) -> Table:
     """The values that differ from the defaults: a setting that a later version adds leaves this as it is."""
     table = to_table(config)
     return {spec.name: table[spec.name] for spec in fields(config) if getattr(config, spec.name) != spec.default}
+
+
+def changed_at(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """The settings with values changed at `table.key`, or at `key` of the top level."""
+    for path, value in changes.items():
+        name, _, key = path.rpartition(".")
+        inner = replace(getattr(settings, name), **{key: value}) if name else value
+        settings = replace(settings, **{name or key: inner})
+    return settings
+
+
+def difference(stored: Settings, given: Settings) -> str:
+    """The first setting that differs, in words; the machine's settings may change between start and resume."""
+    return _difference(to_table(stored), to_table(given))
+
+
+def _difference(stored: Table, given: Table, where: str = "") -> str:
+    for key in sorted({*stored, *given} - {"machine"}):
+        old, new = stored.get(key), given.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            if inner := _difference(old, new, f"{where}{key}."):
+                return inner
+        elif old != new:
+            return f"{where}{key} is {old!r} there and {new!r} here"
+    return ""
 
 
 def suggest(word: str, choices: Iterable[str]) -> str:

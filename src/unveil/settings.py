@@ -22,21 +22,26 @@ class Data:
     list that ships with unveil; `not FILE` for all classes but those)."""
     novel: int | tuple[str, ...] | str | None = None
     """The novel classes, in the same forms (an int: the next n). Default: all the others."""
+    n_novel: int | None = None
+    """The number of novel classes where nobody knows them (own data); none: estimated."""
+    known_in_unlabelled: bool = False
+    """Unlabelled items may be of known classes too (own data)."""
     per_class: int | None = None
     """Keep at most so many training items of each class."""
     imbalance: float = 1.0
     """How many times more items the first class has than the last, among the known classes and among the novel ones;
     the sizes between fall evenly on a logarithmic scale."""
-    embed: str | None = None
-    """Replace images by their embeddings from this pretrained encoder (efficientnet-lite0)."""
-    embed_size: int = 96
-    """Side in pixels at which that encoder sees them."""
+    encoder: str | None = None
+    """Replace images by their vectors from this frozen encoder (efficientnet-lite0, timm:NAME, …, or pixels)."""
+    encoder_size: int | None = None
+    """Side in pixels at which that encoder sees them; none: 96 for small images, 192 for larger ones."""
     unit: bool = False
     """Vectors: scale each to length 1 first."""
     pca: int | None = None
     """Vectors: then keep so many principal components of the training items."""
-    scaling: Literal["feature", "common"] = "feature"
-    """Vectors: divide each feature by its own spread, or all by one number, which keeps their proportions."""
+    scaling: Literal["feature", "common", "auto"] = "feature"
+    """Vectors: divide each feature by its own spread, or all by one number, which keeps their proportions; auto: first
+    bring the vectors to unit length or standardise their columns, whichever suits the known classes better."""
     mean: tuple[float, ...] = (0.5,)
     """Subtracted from each channel after scaling pixels to [0, 1]."""
     std: tuple[float, ...] = (0.25,)
@@ -45,7 +50,11 @@ class Data:
     def __post_init__(self) -> None:
         expect(self.per_class is None or self.per_class >= 1, f"per_class is {self.per_class}: give 1 or more")
         expect(self.imbalance >= 1, f"imbalance is {self.imbalance}: give 1 or more")
-        expect(self.embed_size >= 32, f"embed_size is {self.embed_size}: give 32 or more pixels")
+        expect(
+            self.encoder_size is None or self.encoder_size >= 32,
+            f"encoder_size is {self.encoder_size}: give 32 or more pixels",
+        )
+        expect(self.n_novel is None or self.n_novel >= 1, f"n_novel is {self.n_novel}: give 1 or more, or none")
         expect(self.pca is None or self.pca >= 1, f"pca is {self.pca}: give 1 or more components")
         expect(all(value > 0 for value in self.std), f"std is {list(self.std)}: give positive numbers")
 
@@ -73,8 +82,10 @@ class Augment:
     mix: float = 0.0
     """Vectors: move up to this share of the way to the nearest item of the batch."""
     first_view: Literal["random", "clean"] = "random"
-    """`clean`: only the second view of an image is augmented. With vectors it always is: perturbed features make poor
+    """`clean`: of two views only the second is augmented. With vectors it always is so: perturbed features make poor
     neighbours."""
+    pretraining: bool = True
+    """Augment the one view of the rotation and supervised stages too."""
 
     def __post_init__(self) -> None:
         expect(self.shift >= 0, f"shift is {self.shift}: give 0 or more pixels")
@@ -122,6 +133,8 @@ class Stage:
     """0 leaves the stage out."""
     passes: int = 1
     """How often an epoch goes through the items: more for few items, so that an epoch is worth its evaluation."""
+    steps: int | None = None
+    """About how many steps the stage has: the passes follow from it. None: as `passes` says."""
     batch: int = 128
     lr: float = 0.1
     momentum: float = 0.9
@@ -139,6 +152,7 @@ class Stage:
     def __post_init__(self) -> None:
         expect(self.epochs >= 0, f"epochs is {self.epochs}: give 0 or more")
         expect(self.passes >= 1, f"passes is {self.passes}: give 1 or more")
+        expect(self.steps is None or self.steps >= 1, f"steps is {self.steps}: give 1 or more, or none")
         expect(self.batch >= 1, f"batch is {self.batch}: give 1 or more")
         expect(0 < self.lr < float("inf"), f"lr is {self.lr}: give a positive learning rate")
         expect(0 <= self.momentum < 1, f"momentum is {self.momentum}: give a number from 0 to below 1")
@@ -312,9 +326,14 @@ class Settings:
     similarity: Similarity = field(default_factory=Similarity)
     discovery: Discovery = field(default_factory=Discovery)
     machine: Machine = field(default_factory=Machine)
+    compare: bool = False
+    """Own data: compare k-means and variants of the method by rehearsals, and take the best one."""
+    rehearsals: int = 0
+    """Own data: how often known classes are hidden and discovered again, to compare and to forecast the accuracy."""
     seed: int = 0
 
     def __post_init__(self) -> None:
+        expect(self.rehearsals >= 0, f"rehearsals is {self.rehearsals}: give 0 or more")
         expect(0 <= self.seed < 2**32, f"seed is {self.seed}: give a whole number from 0 to {2**32 - 1}")
 
 

@@ -1,4 +1,4 @@
-"""The stage store: finished pre-training and caches, found by the content of what they were made from."""
+"""Where a run keeps what outlives its process: finished stages and caches, found by what they were made from."""
 
 import fcntl
 import hashlib
@@ -6,17 +6,29 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from unveil.data.dataset import Items
 from unveil.errors import UnveilError
 from unveil.files import disk_error
 
 LOCK = ".lock"
-FORMAT = 1  # raise it when stored stages of older versions must not be reused
+FORMAT = 2  # raise it when stored stages of older versions must not be reused
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The directories that a caller hands in; without them everything stays in memory."""
+
+    stages: Path
+    """Finished stages and caches, shared by all runs."""
+    run: Path
+    """The run's own directory: checkpoint and metrics of the discovery stage."""
+
+    def within(self, name: str) -> "Storage":
+        """The same stages, and a directory inside the run's."""
+        return Storage(self.stages, self.run / name)
 
 
 def default_store() -> Path:
@@ -30,20 +42,6 @@ def identity(**parts: Any) -> str:
     """A short name for everything that a stored result depends on."""
     text = json.dumps({"format": FORMAT, **parts}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
-def fingerprint(items: Items) -> str:
-    """The content of a data set: its bytes, or for files their names, sizes and times."""
-    digest = hashlib.sha256()
-    if isinstance(items, tuple):
-        for path in items:
-            status = path.stat()
-            digest.update(f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    else:
-        digest.update(f"{items.shape} {items.dtype}".encode())
-        for start in range(0, len(items), 8192):  # in pieces: the array may be memory-mapped and large
-            digest.update(np.ascontiguousarray(items[start : start + 8192]).data)
-    return digest.hexdigest()[:20]
 
 
 def fingerprint_file(path: Path) -> str:

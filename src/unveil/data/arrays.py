@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.dataset import Dataset, Images, Split, Vectors
+from unveil.data.dataset import Dataset, Split
+from unveil.data.items import Images, Items, Vectors
 from unveil.data.readers import item_ids
 from unveil.errors import UnveilError
 
@@ -34,7 +35,7 @@ def read_array(path: Path, name: str | None = None) -> Dataset:
     return reader(path, name or path.stem)
 
 
-def read_unlabelled(path: Path) -> tuple[Images | Vectors, tuple[str, ...]]:
+def read_unlabelled(path: Path) -> tuple[Items, tuple[str, ...]]:
     """Items of a `.npz`, `.npy` or `.csv` file, and their ids where it has some. Labels are not looked at."""
     kind = path.suffix.lower()
     if kind == ".npz":
@@ -45,11 +46,11 @@ def read_unlabelled(path: Path) -> tuple[Images | Vectors, tuple[str, ...]]:
                 key = next((key for key in _ITEM_KEYS if key in file.files), None)
                 if key is None:
                     raise UnveilError(f"{path} has no {' or '.join(_ITEM_KEYS)}; it holds {', '.join(file.files)}")
-                return checked_items(file[key], f"{key} in {path}"), ()
+                return Items.of(checked_items(file[key], f"{key} in {path}")), ()
     if kind == ".npy":
         with _numpy_errors(path):
             array = np.load(path, mmap_mode="r", allow_pickle=False)
-        return checked_items(array, str(path)), ()
+        return Items.of(checked_items(array, str(path))), ()
     if kind != ".csv":
         raise UnveilError(f"{path} is a {path.suffix or 'nameless'} file; expected one of {', '.join(SUFFIXES)}")
     try:
@@ -59,7 +60,7 @@ def read_unlabelled(path: Path) -> tuple[Images | Vectors, tuple[str, ...]]:
         raise UnveilError(f"{path} is not a UTF-8 table with commas ({error}); save it as CSV in UTF-8") from error
     if not vectors:
         raise UnveilError(f"{path} has no rows below the header; expected one for each item")
-    return checked_items(np.stack(vectors), str(path)), tuple(ids)
+    return Items.of(checked_items(np.stack(vectors), str(path))), tuple(ids)
 
 
 def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
@@ -99,7 +100,7 @@ def columns(path: Path) -> tuple[str, ...]:
         return ()
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            header, _, _, numeric = _header(csv.reader(file))
+            header, _, _, numeric = _header(csv.reader(file), path)
     except (OSError, UnicodeDecodeError, csv.Error):
         return ()
     return tuple(header[i] for i in numeric)
@@ -199,8 +200,8 @@ def _read_npz(path: Path, name: str) -> Dataset:
                 f"a training item {items.dtype} {items.shape[1:]}; expected the same"
             )
         test_labels = _indices(test_texts, classes, f"y_test in {path}")
-        test = Split(items=test_items, labels=test_labels, ids=item_ids("test", len(test_items)))
-    train = Split(items=items, labels=labels, ids=item_ids("train", len(items)))
+        test = Split(items=Items.of(test_items), labels=test_labels, ids=item_ids("test", len(test_items)))
+    train = Split(items=Items.of(items), labels=labels, ids=item_ids("train", len(items)))
     return Dataset(name=name, classes=classes, train=train, test=test)
 
 
@@ -224,7 +225,7 @@ def _read_npy(path: Path, name: str) -> Dataset:
         raise UnveilError(f"{file_of_labels} is not UTF-8 text ({error}); save it as UTF-8") from error
     _same_length(items, texts, f"{path} and {file_of_labels.name}")
     classes, labels = encode(texts, str(file_of_labels))
-    split = Split(items=items, labels=labels, ids=item_ids("train", len(items)))
+    split = Split(items=Items.of(items), labels=labels, ids=item_ids("train", len(items)))
     return Dataset(name=name, classes=classes, train=split)
 
 
@@ -241,12 +242,12 @@ def _read_csv(path: Path, name: str) -> Dataset:
     if len(set(ids)) < len(ids):
         twice = Counter(ids).most_common(1)[0][0]
         raise UnveilError(f"{path}: the id {twice!r} stands on more than one row; ids must differ")
-    split = Split(items=items, labels=labels, ids=tuple(ids) or item_ids("train", len(items)))
+    split = Split(items=Items.of(items), labels=labels, ids=tuple(ids) or item_ids("train", len(items)))
     return Dataset(name=name, classes=classes, train=split)
 
 
 def _csv_rows(rows: Any, path: Path, labelled: bool = True) -> tuple[list[NDArray[np.float64]], list[str], list[str]]:
-    header, label, key, numeric = _header(rows)
+    header, label, key, numeric = _header(rows, path, labelled)
     if label is None and labelled:
         raise UnveilError(f"{path} has no column `label` or `class`; its header is {', '.join(header[:10]) or 'empty'}")
     if not numeric:
@@ -274,10 +275,14 @@ def _csv_rows(rows: Any, path: Path, labelled: bool = True) -> tuple[list[NDArra
     return vectors, texts, ids
 
 
-def _header(rows: Any) -> tuple[list[str], int | None, int | None, list[int]]:
+def _header(rows: Any, path: Path, labelled: bool = False) -> tuple[list[str], int | None, int | None, list[int]]:
     """Names of all columns, which of them are the label and the id, and which are numbers."""
     header = [column.strip() for column in next(rows, [])]
     place: Mapping[str, int] = {column.lower(): i for i, column in enumerate(header)}
+    if labelled and "label" in place and "class" in place:
+        raise UnveilError(
+            f"{path} has both a column `label` and a column `class`: rename the one that does not hold the labels"
+        )
     label, key = place.get("label", place.get("class")), place.get("id")
     return header, label, key, [i for i in range(len(header)) if i not in (label, key)]
 

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from unveil.data.arrays import SUFFIXES, read_array
-from unveil.data.dataset import Dataset, Files, Split
+from unveil.data.dataset import Dataset, Split
 from unveil.data.download import Progress, download, extract
 from unveil.data.entries import CATALOG, Entry, there
 from unveil.data.folders import UNREADABLE, read_folder, read_omniglot
@@ -123,17 +123,17 @@ def _per_class(split: Split, classes: int) -> str:
 
 
 def _shape(data: Dataset) -> str:
-    if isinstance(data.train.items, tuple):
-        test = data.test.items if data.test is not None else ()
-        sides = _image_sides((*data.train.items, *test) if isinstance(test, tuple) else data.train.items)
+    items = data.train.items
+    if items.kind == "files":
+        sides = _image_sides((*items.paths, *(() if data.test is None else data.test.items.paths)))
         return f"image files with a short side of {min(sides)} to {max(sides)} pixels"
-    shape = data.train.items.shape[1:]
-    if data.kind == "vectors":
+    shape = items.array.shape[1:]
+    if items.kind == "vectors":
         return f"vectors of {shape[0]:,} numbers"
     return f"images of {' x '.join(map(str, shape))}"
 
 
-def _image_sides(files: Files) -> list[int]:
+def _image_sides(files: tuple[Path, ...]) -> list[int]:
     """The short side of every image, each of which is decoded to its end."""
     sides: list[int] = []
     for file in files:

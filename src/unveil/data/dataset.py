@@ -1,18 +1,11 @@
 """What a reader hands over: items, labels and class names, before anybody decides which classes are known."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-Images = NDArray[np.uint8]
-"""(n, height, width, channels) with 1 or 3 channels."""
-Vectors = NDArray[np.float32]
-"""(n, features), finite; may be memory-mapped."""
-Files = tuple[Path, ...]
-"""Image files that are decoded while training (data sets that do not fit in memory)."""
-Items = Images | Vectors | Files
+from unveil.data.items import Items
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +28,3 @@ class Dataset:
     classes: tuple[str, ...]
     train: Split
     test: Split | None = None
-
-    @property
-    def kind(self) -> str:
-        """`images` (one uint8 array), `files` (paths, decoded while training) or `vectors`."""
-        if isinstance(self.train.items, tuple):
-            return "files"
-        return "images" if self.train.items.dtype == np.uint8 else "vectors"

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unveil.data.dataset import Dataset, Files, Split
+from unveil.data.dataset import Dataset, Split
+from unveil.data.items import Items
 from unveil.errors import UnveilError
 
 EXTENSIONS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
@@ -19,7 +20,7 @@ UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 """What Pillow raises for a file that is no image, or only half of one."""
 
 
-def image_files(folder: Path) -> Files:
+def image_files(folder: Path) -> tuple[Path, ...]:
     """The images anywhere below `folder`, in an order that does not depend on the file system."""
     found: list[Path] = []
     for parent, folders, names in os.walk(folder):
@@ -62,7 +63,7 @@ def read_omniglot(path: Path, alphabet: str | None = None) -> Dataset:
         name=f"omniglot:{alphabet}" if alphabet else "omniglot",
         classes=classes,
         train=Split(
-            items=np.concatenate(list(characters.values()))[..., None],
+            items=Items.of(np.concatenate(list(characters.values()))[..., None]),
             labels=np.repeat(np.arange(len(classes), dtype=np.int64), counts),
             ids=tuple(f"{name}/{i:02d}" for name, count in zip(classes, counts, strict=True) for i in range(count)),
         ),
@@ -102,7 +103,7 @@ def _folder_split(root: Path, folder: Path, classes: tuple[str, ...]) -> Split:
         files += found
         labels += [classes.index(name)] * len(found)
     ids = tuple(file.relative_to(root).as_posix() for file in files)
-    return Split(items=tuple(files), labels=np.array(labels, dtype=np.int64), ids=ids)
+    return Split(items=Items.of(files), labels=np.array(labels, dtype=np.int64), ids=ids)
 
 
 def _chosen(alphabets: Iterable[str], alphabet: str | None, path: Path) -> set[str]:

@@ -55,6 +55,8 @@ class Loader:
     """With so many known classes in each batch, every one of them has equally many items there."""
     passes: int = 1
     """How often an epoch goes through the rows."""
+    augment_single_view: bool = True
+    """Stages with one view see it augmented, also where the first of two views is the clean item."""
 
     def steps(self) -> int:
         """Batches in an epoch."""
@@ -72,7 +74,7 @@ class Loader:
 
     def _seeds(self, epoch: int, step: int) -> tuple[int | None, ...]:
         seeds: list[int | None] = [rng.number(self.seed, f"view{i}", epoch, step) for i in range(self.n_views)]
-        if self.views.first_view_clean:
+        if self.views.first_view_clean and (self.n_views > 1 or not self.augment_single_view):
             seeds[0] = None
         return tuple(seeds)
 

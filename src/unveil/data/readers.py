@@ -12,7 +12,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.dataset import Dataset, Images, Split
+from unveil.data.dataset import Dataset, Split
+from unveil.data.items import Images, Items
 from unveil.errors import UnveilError
 
 DOWNLOAD_AGAIN = "delete it and download the data set again (`unveil data get NAME`)"
@@ -71,7 +72,7 @@ def read_digits() -> Dataset:
 
     def split(chosen: NDArray[np.bool_]) -> Split:
         rows = np.flatnonzero(chosen)
-        return Split(items=images[rows], labels=labels[rows], ids=tuple(ids[i] for i in rows))
+        return Split(items=Items.of(images[rows]), labels=labels[rows], ids=tuple(ids[i] for i in rows))
 
     return Dataset(name="digits", classes=tuple("0123456789"), train=split(~held_out), test=split(held_out))
 
@@ -109,7 +110,7 @@ def _read_idx_pairs(folder: Path, name: str, classes: tuple[str, ...]) -> Datase
         if images.shape[1:] != (28, 28):
             raise UnveilError(f"{folder}: the {prefix} images are {images.shape[1:]}, expected (28, 28)")
         checked = _checked_labels(labels.tolist(), len(images), len(classes), f"{folder} ({prefix})")
-        return Split(items=images[..., None], labels=checked, ids=item_ids(prefix, len(images)))
+        return Split(items=Items.of(images[..., None]), labels=checked, ids=item_ids(prefix, len(images)))
 
     return Dataset(name=name, classes=classes, train=split("train", "train"), test=split("t10k", "test"))
 
@@ -193,7 +194,7 @@ def _cifar_split(paths: list[Path], key: str, classes: int, prefix: str) -> Spli
         images.append(np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)))
         labels.append(_checked_labels(_field(record, key, path), len(rows), classes, str(path)))
     items = np.concatenate(images)
-    return Split(items=items, labels=np.concatenate(labels), ids=item_ids(prefix, len(items)))
+    return Split(items=Items.of(items), labels=np.concatenate(labels), ids=item_ids(prefix, len(items)))
 
 
 def _checked_labels(labels: object, count: int, classes: int, where: str) -> NDArray[np.int64]:

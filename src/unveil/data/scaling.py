@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from unveil.data.dataset import Dataset, Split, Vectors
-from unveil.errors import UnveilError
-from unveil.settings import Data
+from unveil.data.items import Vectors
 
 SAMPLE = 20_000  # rows from which the components are found
 
@@ -67,17 +65,3 @@ def fit_reduction(
     with np.errstate(invalid="ignore"):  # constant vectors have no share of variance to tell
         fitted = PCA(min(components, *some.shape), random_state=0).fit(some)
     return replace(found, mean=fitted.mean_.astype(np.float32), axes=fitted.components_.astype(np.float32))
-
-
-def reduced(dataset: Dataset, config: Data) -> Dataset:
-    """The data set with its vectors at unit length and on fewer axes, as the settings ask."""
-    if not config.unit and config.pca is None:
-        return dataset
-    if dataset.kind != "vectors":
-        raise UnveilError(f"data.unit and data.pca are for vectors, and {dataset.name} has images: leave them out")
-    found = fit_reduction(dataset.train.items, unit=config.unit, components=config.pca)  # type: ignore[arg-type]
-
-    def split(part: Split) -> Split:
-        return replace(part, items=found(part.items))  # type: ignore[arg-type]
-
-    return replace(dataset, train=split(dataset.train), test=None if dataset.test is None else split(dataset.test))

@@ -1,13 +1,18 @@
-"""A task: labelled items of known classes and unlabelled items of novel ones, with the truth kept apart."""
+"""A task: labelled items of known classes and unlabelled items of novel ones, with the truth kept apart.
 
-from dataclasses import dataclass
+Data sets, people's own files and arrays all become the same `Task` (here, in known_new.py and in the estimator).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.data.dataset import Dataset, Items, Split
+from unveil.data.dataset import Dataset, Split
+from unveil.data.items import Items
 from unveil.errors import UnveilError
 from unveil.settings import Data
 
@@ -16,18 +21,27 @@ UNLABELLED = -1
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """All that training may see. Labels count the known classes from 0."""
+    """All that training may see."""
 
     name: str
-    kind: str
     items: Items
-    ids: tuple[str, ...]
     labels: NDArray[np.int64]
-    """(n,): the known class of a row, or -1 where it is unlabelled."""
-    known: tuple[str, ...]
-    n_novel: int
-    test_items: Items | None
-    test_ids: tuple[str, ...]
+    """(n,): the known class of a row as an index into `known`, or -1 where it is unlabelled."""
+    known: tuple[str | int, ...]
+    """The known classes as they were given."""
+    n_novel: int | None = None
+    """The number of novel classes; None: to be estimated."""
+    known_in_unlabelled: bool = False
+    """Unlabelled rows may be of known classes too."""
+    ids: tuple[str, ...] | None = None
+    """A name for each row; None: rows are only numbered."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns of a table."""
+    test_items: Items | None = None
+    test_ids: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.labels)
 
     @property
     def labelled(self) -> NDArray[np.int64]:
@@ -38,6 +52,32 @@ class Task:
     def unlabelled(self) -> NDArray[np.int64]:
         """Rows to be discovered."""
         return np.flatnonzero(self.labels == UNLABELLED)
+
+    @property
+    def n_clusters(self) -> int:
+        """Classes that an unlabelled row may be of."""
+        assert self.n_novel is not None, "the number of novel classes is not known yet"
+        return self.n_novel + (len(self.known) if self.known_in_unlabelled else 0)
+
+    def id_of(self, row: int) -> str:
+        """The name of a row, or its number."""
+        return str(row) if self.ids is None else self.ids[row]
+
+    def take(self, rows: NDArray[np.int64]) -> "Task":
+        """The task of some of the rows."""
+        ids = None if self.ids is None else tuple(self.ids[row] for row in rows)
+        return replace(self, items=self.items.take(rows), labels=self.labels[rows], ids=ids)
+
+    def with_labels(self, labels: Mapping[str, str]) -> "Task":
+        """The task with further labels by id; names that no known class has become known classes."""
+        assert self.ids is not None
+        place = {str(name): index for index, name in enumerate(self.known)}
+        known = [*self.known, *(name for name in dict.fromkeys(labels.values()) if name not in place)]
+        place |= {str(name): index for index, name in enumerate(known)}
+        indices = [
+            place[labels[name]] if name in labels else old for name, old in zip(self.ids, self.labels, strict=True)
+        ]
+        return replace(self, known=tuple(known), labels=np.array(indices, dtype=np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +124,12 @@ def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
     )
     task = Task(
         name=dataset.name,
-        kind=dataset.kind,
-        items=_take(dataset.train.items, rows),
+        items=dataset.train.items.take(rows),
         ids=tuple(dataset.train.ids[row] for row in rows),
         labels=np.where(hidden, UNLABELLED, labels),
         known=known,
         n_novel=len(novel),
-        test_items=_take(dataset.test.items, test_rows) if dataset.test else None,
+        test_items=dataset.test.items.take(test_rows) if dataset.test else None,
         test_ids=tuple(dataset.test.ids[row] for row in test_rows) if dataset.test else (),
     )
     return task, Truth(novel=novel, unlabelled=labels[hidden] - len(known), test=test_labels)
@@ -121,10 +160,6 @@ def _select(
             rank[members] = np.arange(len(members))
         rows = rows[rank[rows] < per_class]
     return rows, labels[rows]
-
-
-def _take(items: Items, rows: NDArray[np.int64]) -> Items:
-    return tuple(items[row] for row in rows) if isinstance(items, tuple) else items[rows]
 
 
 def _names(

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageFile, ImageOps
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from unveil.data import augment
-from unveil.data.dataset import Files, Images, Items, Vectors
+from unveil.data.items import Images, Items, Vectors
+from unveil.data.pictures import center, crop, read_image
 from unveil.errors import UnveilError
 from unveil.settings import Augment, Data
 
@@ -98,7 +98,7 @@ class VectorViews:
         sample = items[:: max(1, len(items) // 10_000)].reshape(-1, items.shape[-1])
         self.mean = torch.from_numpy(np.asarray(sample.mean(axis=0))).to(device)
         spread = torch.from_numpy(np.asarray(sample.std(axis=0))).to(device).clamp_min(1e-6)
-        self.scale = spread if data.scaling == "feature" else spread.square().mean().sqrt()
+        self.scale = spread if data.scaling == "feature" else spread.square().mean().sqrt()  # common, auto
         self.noise = config.noise * spread / self.scale
 
     def __len__(self) -> int:
@@ -125,18 +125,18 @@ class FileViews:
 
     first_view_clean = False
 
-    def __init__(self, items: Files, data: Data, config: Augment, device: torch.device, workers: int) -> None:
+    def __init__(self, items: Items, data: Data, config: Augment, device: torch.device, workers: int) -> None:
         if config.size is None:
             raise UnveilError("image files need augment.size, the side of a view in pixels (224 for ImageNet)")
-        self.items, self.config, self.device, self.workers = items, config, device, workers
+        self.files, self.config, self.device, self.workers = items.paths, config, device, workers
         self.shape: tuple[int, ...] = (3, config.size, config.size)
         self.mean, self.std = _statistics(data, 3, device)
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.files)
 
     def stream(self, draws: Sequence[Draw]) -> Iterator[tuple[Tensor, ...]]:
-        decoder = _Decoder(self.items, draws, self.config)
+        decoder = _Decoder(self.files, draws, self.config)
         workers = min(self.workers, len(draws))
         loader = DataLoader(decoder, batch_size=None, num_workers=workers, pin_memory=self.device.type == "cuda")
         for views in loader:
@@ -148,7 +148,7 @@ class FileViews:
 class _Decoder(TorchDataset[list[Tensor] | str]):
     """Decodes the views of one draw; runs in a worker process. An error is handed over as its message."""
 
-    def __init__(self, files: Files, draws: Sequence[Draw], config: Augment) -> None:
+    def __init__(self, files: Sequence[Path], draws: Sequence[Draw], config: Augment) -> None:
         self.files, self.draws, self.config = files, draws, config
 
     def __len__(self) -> int:
@@ -172,62 +172,17 @@ class _Decoder(TorchDataset[list[Tensor] | str]):
         return [torch.from_numpy(np.stack(view)) for view in views]
 
 
-def read_image(path: Path, at_least: int = 0) -> Image.Image:
-    """A file as RGB, upright. A JPEG is decoded at the smallest scale that keeps both sides `at_least` so long."""
-    try:
-        picture: Image.Image = Image.open(path)
-        if at_least:
-            picture.draft("RGB", (at_least * 2, at_least * 2))
-        return as_rgb(ImageOps.exif_transpose(picture))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise UnveilError(f"cannot read the image {path} ({error}): replace or remove the file") from None
-
-
-def as_rgb(picture: Image.Image) -> Image.Image:
-    """Any mode as RGB: what is transparent becomes white, 16-bit grey keeps its upper 8 bits."""
-    if picture.mode.startswith("I"):
-        wide = np.asarray(picture)
-        shift = 8 if wide.max(initial=0) > 255 else 0
-        return Image.fromarray((wide >> shift).astype(np.uint8)).convert("RGB")
-    if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
-        layer = picture.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
-    return picture.convert("RGB")
-
-
-def crop(picture: Image.Image, config: Augment, generator: np.random.Generator) -> NDArray[np.uint8]:
-    """A random resized crop (area share and a ratio of sides from 3/4 to 4/3), mirrored every second time."""
-    assert config.size is not None
-    low, high = config.crop or (1.0, 1.0)
-    area = picture.width * picture.height * generator.uniform(low, high)
-    ratio = np.exp(generator.uniform(np.log(3 / 4), np.log(4 / 3)))
-    width, height = min(np.sqrt(area * ratio), picture.width), min(np.sqrt(area / ratio), picture.height)
-    left, top = generator.uniform(0, picture.width - width), generator.uniform(0, picture.height - height)
-    size = (config.size, config.size)
-    view = picture.resize(size, Image.Resampling.BILINEAR, box=(left, top, left + width, top + height))
-    if config.flip and generator.random() < 0.5:
-        view = view.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    return np.asarray(view)
-
-
-def center(picture: Image.Image, config: Augment) -> NDArray[np.uint8]:
-    """The clean view: the middle 7/8 of the short side, as a square."""
-    assert config.size is not None
-    side = min(picture.size) * 7 / 8
-    left, top = (picture.width - side) / 2, (picture.height - side) / 2
-    size = (config.size, config.size)
-    return np.asarray(picture.resize(size, Image.Resampling.BILINEAR, box=(left, top, left + side, top + side)))
-
-
 def make_views(
     items: Items, data: Data, config: Augment, device: torch.device, workers: int, like: Views | None = None
 ) -> Views:
     """The views of a data set's items, by their kind; test items are scaled `like` the training items."""
-    if isinstance(items, tuple):
-        return FileViews(items, data, config, device, workers)
-    if items.dtype == np.uint8:
-        return ImageViews(items, data, config, device)  # type: ignore[arg-type]
-    return VectorViews(items, data, config, device, like if isinstance(like, VectorViews) else None)  # type: ignore[arg-type]
+    match items.kind:
+        case "files":
+            return FileViews(items, data, config, device, workers)
+        case "images":
+            return ImageViews(items.array, data, config, device)
+        case "vectors":
+            return VectorViews(items.array, data, config, device, like if isinstance(like, VectorViews) else None)
 
 
 def _statistics(data: Data, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -239,6 +194,3 @@ def _statistics(data: Data, channels: int, device: torch.device) -> tuple[Tensor
         return torch.tensor(values * (channels // len(values)), device=device)
 
     return spread(data.mean, "mean"), spread(data.std, "std")
-
-
-ImageFile.LOAD_TRUNCATED_IMAGES = False  # a cut-off file is an error, not a half grey picture

@@ -96,6 +96,12 @@ def squared_distances(x: Matrix, centers: Matrix) -> Matrix:
     return found
 
 
+def unit_rows(x: Matrix) -> Matrix:
+    """Rows of length 1."""
+    rows: Matrix = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
+    return rows
+
+
 def spread_rows(count: int, most: int) -> Labels:
     """At most so many row numbers, evenly spread."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)) if count else np.empty(0, np.int64)

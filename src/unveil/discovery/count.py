@@ -99,16 +99,17 @@ def estimate_classes(
     most: int | None = None,
     rows: int = ROWS,
     compare: bool = False,
-    inside: bool = False,
+    known_in_unlabelled: bool = False,
 ) -> Estimate:
     """Estimate the number of novel classes; `y` counts the known ones from 0. `compare` adds the slower criteria.
 
-    `inside`: unlabelled items may be of known classes.
+    `known_in_unlabelled`: unlabelled items may be of known classes.
     """
     if len(unlabelled) < 2:
         count = len(unlabelled)
         return Estimate(count, count, count, (), (count,) * count)
     known = len(np.unique(y))
+    inside = known_in_unlabelled
     strangers, size = unlabelled, 1.0
     if inside and (near := recognise(labelled, y, unlabelled, seed)) is not None:
         strangers, inside = unlabelled[near.unlabelled[~near.known]], False

@@ -1,274 +1,312 @@
-"""From vectors and some labels to clusters: scale, count, rehearse, choose a way, train, label every row."""
+"""From a task to its novel classes: scale, pre-train, count, rehearse, choose a candidate, train, label every row.
 
-from collections.abc import Iterator
+The same steps serve vectors and images, data sets and people's own data; the settings say which of them happen.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from unveil.data.scaling import Reduction
-from unveil.discovery.clusters import Clusters, Labels, Matrix, squared_distances, sums_by
-from unveil.discovery.count import Estimate, check_count, estimate_classes, unbalanced
-from unveil.discovery.fitting import KMEANS, Problem, Trained, Way, recipe_of, start_clusters, train, ways
-from unveil.discovery.predictor import PIECE, Learned
-from unveil.discovery.preparation import choose_reduction, looks_known, training_rows
-from unveil.discovery.rehearsal import Trust, rehearse, untried
-
-REHEARSAL_STEPS = 150
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What a user may choose."""
-
-    n_novel: int | None = None
-    method: str = "ncl-hng"
-    known_in_unlabelled: bool = False
-    rehearsals: int = 3
-    steps: int = 1000
-    seed: int = 0
-    device: str = "auto"
+from unveil.data.items import PIECE, Rows
+from unveil.data.task import UNLABELLED, Task, Truth
+from unveil.discovery.candidates import KMEANS, Candidate, candidates, fitted_to_sizes
+from unveil.discovery.clusters import Clusters, Labels, Matrix, squared_distances, sums_by, unit_rows
+from unveil.discovery.count import Estimate, check_count, estimate_classes
+from unveil.discovery.fit import Trained, clean_vectors, points_of, pretrained, start_clusters, train_candidate
+from unveil.discovery.forecast import Forecast
+from unveil.discovery.known_neighbors import warn_of_known_classes
+from unveil.discovery.predictor import Predictor
+from unveil.discovery.preparation import Preparation
+from unveil.discovery.rehearsal import not_rehearsed, rehearse
+from unveil.discovery.vectors import choose_reduction, training_rows
+from unveil.models.inference import features
+from unveil.settings import Augment, Data, Settings
+from unveil.storage import Storage
+from unveil.training.loop import Metrics
+from unveil.training.stages import Training, kmeans
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
-    """What was found. Labels count the known classes, then the clusters."""
+class Discovery:
+    """The result. Labels count the known classes, then the clusters; rows are those that were asked for."""
 
-    learned: Learned
+    predictor: Predictor
     labels: Labels
     kmeans: Labels
+    """What k-means says; its clusters have other numbers."""
     confidence: NDArray[np.float32]
+    """The probability that a row is in the right class; 1 for labelled rows."""
     typicality: NDArray[np.float32]
+    """Cosine of a row's features to the mean direction of its class."""
+    features: NDArray[np.float32] | None
     estimate: Estimate | None
-    trust: Trust
+    forecast: Forecast
     choice: str
+    """Which candidate was taken, and why."""
     warnings: tuple[str, ...]
-
-    @property
-    def kmeans_clusters(self) -> int:
-        return int(self.kmeans.max(initial=-1)) + 1 - self.learned.n_known
+    history: list[Metrics]
+    seconds: dict[str, float]
+    cache: dict[str, Any] | None = None
+    """What the trunk cache holds, where there is one."""
+    training: Training | None = None
+    """The pre-trained model and its data, for further questions; None after loading."""
 
 
 def discover(
-    vectors: NDArray[np.floating], labels: Labels, options: Options, *, folder: Path, console: Console
-) -> Result:
-    """Find the novel classes among the rows with label -1."""
-    seed, known = options.seed, int(labels.max(initial=-1)) + 1
-    if options.n_novel is not None and (labels == -1).any():
-        check_count(options.n_novel, int((labels == -1).sum()))
-    rows = training_rows(labels, seed)
-    sample, y = vectors[rows], labels[rows]
-    reduction, scaled = choose_reduction(sample if sample.ndim == 2 else sample[:, 0], y, seed)
-    console.print(scaled, soft_wrap=True)
-    problem = Problem(x=reduction(sample), labels=y, n_novel=0)
-    del sample
-    x = problem.clean
-    if len(problem.unlabelled) == 0:
-        return _known_only(vectors, labels, problem, reduction, options, folder, console)
+    task: Task,
+    settings: Settings,
+    preparation: Preparation | None = None,
+    *,
+    truth: Truth | None = None,
+    storage: Storage | None = None,
+    console: Console | None = None,
+    rows: Rows | None = None,
+    keep_features: bool = False,
+) -> Discovery:
+    """Find the novel classes among the unlabelled rows of a task, whose items have gone through the encoder.
 
+    `truth` is only for scores in the history. `rows`: the rows to label; None: all. `keep_features`: return them too.
+    """
+    console, preparation = console or Console(quiet=True), preparation or Preparation()
+    if task.n_novel is not None and len(task.unlabelled):
+        check_count(task.n_novel, len(task.unlabelled))
+
+    # Scaling: vectors of people's own may be many, and nobody has said how to scale them.
+    trained_rows, smaller = np.arange(len(task)), task
+    if settings.data.scaling == "auto" and task.items.kind == "vectors":
+        trained_rows = training_rows(task.labels, settings.seed)
+        smaller = task.take(trained_rows)
+        reduction, reason = choose_reduction(clean_vectors(smaller), smaller.labels, settings.seed)
+        console.print(reason, soft_wrap=True)
+        preparation = replace(preparation, reduction=reduction)
+    smaller = preparation.reduced(smaller)
+
+    # Pre-training: rotation and known classes, as the settings say.
+    training = None
+    if task.known:
+        training = pretrained(Training(settings, smaller, truth, storage, console))
+    points = clean_vectors(smaller) if training is None else points_of(training)
+    if len(task.unlabelled) == 0:
+        assert training is not None
+        return _known_only(task, smaller, training, preparation, rows, keep_features)
+
+    # The number of novel classes.
     estimate = None
-    if options.n_novel is None:
+    if task.n_novel is None:
         estimate = estimate_classes(
-            x[problem.labelled],
-            y[problem.labelled],
-            x[problem.unlabelled],
-            seed=seed,
-            inside=options.known_in_unlabelled,
+            points[smaller.labelled],
+            smaller.labels[smaller.labelled],
+            points[smaller.unlabelled],
+            seed=settings.seed,
+            known_in_unlabelled=task.known_in_unlabelled,
         )
         console.print(estimate.sentence(), soft_wrap=True)
-    count = estimate.number if estimate is not None else options.n_novel
-    assert count is not None
-    problem = replace(problem, n_novel=count, inside=options.known_in_unlabelled and known > 0)
-    start = start_clusters(problem, seed)
-    notes = [] if problem.inside else looks_known(problem, seed)
+        smaller = replace(smaller, n_novel=estimate.number)
+    smaller = replace(smaller, known_in_unlabelled=task.known_in_unlabelled and bool(task.known))
+    if training is not None:
+        training.task = smaller
+    notes = (
+        []
+        if smaller.known_in_unlabelled or truth is not None
+        else warn_of_known_classes(smaller, points, settings.seed)
+    )
 
-    candidates = tuple(fitted_to(way, start, problem) for way in ways(options.method)) if known else (KMEANS,)
-    trust = untried(candidates, problem.inside)
-    if known and options.rehearsals:
-        trust = rehearse(
-            problem,
-            candidates,
-            tries=options.rehearsals,
-            seed=seed,
-            steps=min(options.steps, REHEARSAL_STEPS),
-            folder=folder,
-            console=console,
-            device=options.device,
-        )
-    way = next(way for way in candidates if way.name == trust.way)
-    choice = explain(way, candidates, trust, known)
+    # The clusters that training starts from, and the candidates that are compared.
+    start = None
+    if settings.compare or smaller.known_in_unlabelled or training is None:
+        start = start_clusters(smaller, points, settings.seed)
+    options: tuple[Candidate, ...] = (KMEANS,)
+    if training is not None:
+        sizes = np.zeros(0, dtype=np.int64) if start is None else start.labels
+        options = tuple(fitted_to_sizes(one, sizes, settings) for one in candidates(settings))
+        forecast = rehearse(smaller, points, settings, options, storage=storage, console=console)
+    else:
+        forecast = not_rehearsed(options, smaller, "there are no known classes to hide")
+    candidate = next(one for one in options if one.name == forecast.candidate)
+    choice = explain(candidate, options, forecast, known=bool(task.known))
     console.print(choice, soft_wrap=True)
+
+    # Training, and what it leaves behind.
     trained = None
-    if known:
-        trained = train(
-            problem,
-            way,
-            start,
-            seed=seed,
-            steps=options.steps,
-            folder=folder,
-            console=console,
-            device=options.device,
-        )
+    plain = None if start is None else start.labels
+    if training is not None:
+        if plain is None:
+            plain = kmeans(training, "features")
+        trained = train_candidate(training, smaller, candidate, None if start is None else start.labels, storage)
         notes += trained.warnings
-    learned = _learned(problem, reduction, way, start, trained, known)
-    learned = learned.with_gate(vectors, rows, y >= 0, seed).with_reference(vectors, rows, seed)
-    return _labelled_rows(
-        vectors,
-        labels,
-        learned,
-        start,
-        trust,
+    predictor = _predictor(training, trained, preparation, smaller, candidate, start, points)
+    finished = _Finished(task, smaller, training, predictor, trained, start, plain, trained_rows)
+    return finished.result(
+        rows,
+        keep_features=keep_features,
         estimate=estimate,
+        forecast=forecast,
         choice=choice,
-        notes=tuple(notes),
-        means=_means(learned, problem, trained, start),
+        warnings=tuple(notes),
+        seed=settings.seed,
     )
 
 
-def fitted_to(way: Way, start: Clusters, problem: Problem) -> Way:
-    """The way with fewer neighbours where clusters are unbalanced: k1 = |M| / C / 2 takes them to be of equal size."""
-    sizes = np.unique(start.labels, return_counts=True)[1]  # a known class may not be there at all
-    if way.method is None or not unbalanced(sizes.tolist()):
-        return way
-    share = max(0.1, float(sizes.min() * len(sizes) / sizes.sum()))
-    usual = recipe_of(way).discovery
-    fewer = {
-        "discovery.k1_fraction": usual.k1_fraction * share,
-        "discovery.rank_fraction": usual.rank_fraction * max(share, 0.3),
-    }
-    words = f"{way.words} (fewer neighbours, as clusters are unbalanced)"
-    return replace(way, overrides=tuple((dict(way.overrides) | fewer).items()), words=words)
-
-
-def explain(way: Way, candidates: tuple[Way, ...], trust: Trust, known: int) -> str:
-    """Which way was taken and why, in words."""
-    if known == 0:
+def explain(candidate: Candidate, options: tuple[Candidate, ...], forecast: Forecast, *, known: bool) -> str:
+    """Which candidate was taken and why, in words."""
+    if not known:
         return "k-means on the vectors: without known classes there is nothing to learn from"
-    if len(candidates) == 1:
-        return f"{way.words}, as asked"
-    if not trust.rehearsals:
-        return f"{way.words}: not rehearsed"
-    tries = len(trust.rehearsals)
-    means = {one.name: np.mean([r[one.name] for r in trust.rehearsals]) for one in candidates}
-    others = ", ".join(f"{one.words} {100 * means[one.name]:.1f} %" for one in candidates if one is not way)
+    if len(options) == 1:
+        return f"{candidate.description}, as asked"
+    if not forecast.rehearsals:
+        return f"{candidate.description}: not rehearsed"
+    count = len(forecast.rehearsals)
+    others = ", ".join(
+        f"{one.description} {100 * forecast.mean_accuracy(one.name):.1f} %" for one in options if one is not candidate
+    )
     return (
-        f"{way.words}: in {tries} rehearsal{'s' if tries != 1 else ''} on hidden known classes it found "
-        f"{100 * means[way.name]:.1f} % ({others})"
+        f"{candidate.description}: in {count} rehearsal{'s' if count != 1 else ''} on hidden known classes its "
+        f"accuracy was {100 * forecast.mean_accuracy(candidate.name):.1f} % ({others})"
     )
 
 
-def _learned(
-    problem: Problem, reduction: Reduction, way: Way, start: Clusters | None, trained: Trained | None, known: int
-) -> Learned:
-    centers = start.centers if start is not None and (way.method is None or trained is None) else None
-    dims = problem.x.shape[-1]
-    return Learned(
-        reduction=reduction,
-        mean=trained.mean if trained else np.zeros(dims, dtype=np.float32),
-        scale=trained.scale if trained else 1.0,
-        n_known=known,
-        n_novel=problem.n_novel,
-        model=trained.model if trained else None,
-        centers=centers,
-        softness=max(1e-12, 2 * start.inertia / max(1, dims)) if start is not None else 1.0,
-        inside=problem.inside,
-    )
+def _predictor(
+    training: Training | None,
+    trained: Trained | None,
+    preparation: Preparation,
+    task: Task,
+    candidate: Candidate,
+    start: Clusters | None,
+    points: Matrix,
+) -> Predictor:
+    centers = start.centers if start is not None and (candidate.method is None or trained is None) else None
+    values: dict[str, Any] = {
+        "n_known": len(task.known),
+        "n_novel": task.n_novel or 0,
+        "known_in_unlabelled": task.known_in_unlabelled,
+        "centers": centers,
+        "softness": 1.0 if start is None else max(1e-12, 2 * start.inertia / max(1, points.shape[1])),
+    }
+    if training is None or trained is None:
+        return Predictor(preparation=preparation, data=Data(name="vectors"), augment=Augment(), **values)
+    return Predictor.of(training, trained.model, preparation, **values)
 
 
-def _means(learned: Learned, problem: Problem, trained: Trained | None, start: Clusters | None) -> Matrix:
-    """Mean direction of each class and cluster, of the rows that were trained on."""
-    z = np.concatenate([_unit(learned.tail(part)) for part in _split(problem.clean)])
-    labels = problem.labels.copy()
-    if start is not None:
-        first = 0 if problem.inside else learned.n_known
-        labels[problem.unlabelled] = first + (trained.clusters if trained else start.labels)
-    return _unit(sums_by(z, labels, learned.n_known + learned.n_novel).astype(np.float32))
+@dataclass(frozen=True)
+class _Finished:
+    """Everything that labelling the rows needs."""
+
+    task: Task
+    smaller: Task
+    """The rows that were trained on, reduced."""
+    training: Training | None
+    predictor: Predictor
+    trained: Trained | None
+    start: Clusters | None
+    plain: Labels | None
+    """k-means clusters of the unlabelled rows that were trained on."""
+    trained_rows: Rows
+
+    def result(self, rows: Rows | None, *, keep_features: bool, seed: int, **values: Any) -> Discovery:
+        """Go through the rows once: label, confidence, typicality."""
+        task, training = self.task, self.training
+        forecast: Forecast = values.pop("forecast")
+        in_vectors = task.items.kind == "vectors"
+
+        def space_of(some: Rows) -> Matrix:
+            """Of rows that were trained on."""
+            if in_vectors:
+                return np.concatenate(list(self.predictor.spaces(task.items, self.trained_rows[some])))
+            assert training is not None
+            assert self.trained is not None
+            z: Matrix = features(self.trained.model, training.views, some).cpu().numpy()
+            return z
+
+        known = self.smaller.labels != UNLABELLED
+        predictor = self.predictor.completed(space_of, known, seed)
+        means = self._mean_directions(predictor, space_of)
+        rows = np.arange(len(task)) if rows is None else rows
+        labels, plain = task.labels[rows], self._plain(rows)
+        confidence, typicality = np.ones(len(rows), dtype=np.float32), np.zeros(len(rows), dtype=np.float32)
+        kept: list[Matrix] = []
+        first = 0 if self.smaller.known_in_unlabelled else len(task.known)
+        for begin in range(0, len(rows), PIECE):
+            here = slice(begin, begin + PIECE)
+            part = rows[here]
+            space = np.concatenate(list(predictor.spaces(task.items, part))) if in_vectors else space_of(part)
+            hidden = labels[here] == UNLABELLED
+            if hidden.any():
+                if in_vectors and self.start is not None:
+                    plain[here][hidden] = first + squared_distances(space[hidden], self.start.centers).argmin(axis=1)
+                scores, certainty = predictor.novel(space[hidden])
+                labels[here][hidden] = first + scores.argmax(axis=1)
+                confidence[here][hidden] = forecast.calibrated(certainty)
+            z = predictor.features(space)
+            typicality[here] = (unit_rows(z) * means[labels[here]]).sum(axis=1)
+            if keep_features:
+                kept.append(z)
+        if training is not None and self.trained is not None:
+            self.trained.model.freeze_trunk()  # a cached trunk was skipped; new items go through the real one
+        new = task.labels[rows] == UNLABELLED
+        return Discovery(
+            predictor=predictor,
+            labels=labels,
+            kmeans=plain,
+            confidence=confidence,
+            typicality=typicality,
+            features=np.concatenate(kept) if kept else None,
+            forecast=forecast.combined_with(confidence[new]) if new.any() else forecast,
+            history=[] if self.trained is None else self.trained.history,
+            seconds={} if training is None else training.seconds,
+            cache=None if training is None else training.cache,
+            training=training,
+            **values,
+        )
+
+    def _plain(self, rows: Rows) -> Labels:
+        """k-means labels of the rows, as far as they were trained on."""
+        every = self.task.labels.copy()
+        if self.plain is not None:
+            first = 0 if self.smaller.known_in_unlabelled else len(self.task.known)
+            every[self.trained_rows[self.smaller.unlabelled]] = first + self.plain
+        return every[rows]
+
+    def _mean_directions(self, predictor: Predictor, space_of: Callable[[Rows], Matrix]) -> Matrix:
+        """Mean direction of each class and cluster, of the rows that were trained on."""
+        labels = self.smaller.labels.copy()
+        if len(self.smaller.unlabelled):
+            first = 0 if self.smaller.known_in_unlabelled else predictor.n_known
+            clusters = self.plain if self.trained is None else self.trained.clusters
+            assert clusters is not None
+            labels[self.smaller.unlabelled] = first + clusters
+        count = predictor.n_known + predictor.n_novel
+        parts = np.array_split(np.arange(len(labels)), max(1, -(-len(labels) // PIECE)))
+        z = np.concatenate([unit_rows(predictor.features(space_of(some))) for some in parts])
+        return unit_rows(sums_by(z, labels, count).astype(np.float32))
 
 
 def _known_only(
-    vectors: NDArray[np.floating],
-    labels: Labels,
-    problem: Problem,
-    reduction: Reduction,
-    options: Options,
-    folder: Path,
-    console: Console,
-) -> Result:
-    """Nothing is unlabelled: the known classes can be learned, and there is nothing to discover."""
-    start = Clusters(np.zeros((0, problem.x.shape[-1]), dtype=np.float32), np.zeros(0, dtype=np.int64), 0.0)
-    trained = train(
-        problem,
-        KMEANS,
-        start,
-        seed=options.seed,
-        steps=options.steps,
-        folder=folder,
-        console=console,
-        device=options.device,
-    )
-    learned = _learned(problem, reduction, KMEANS, None, trained, problem.n_known)
-    learned = learned.with_reference(vectors, np.arange(len(labels)), options.seed)
-    return _labelled_rows(
-        vectors,
-        labels,
-        learned,
-        None,
-        untried((KMEANS,)),
+    task: Task,
+    smaller: Task,
+    training: Training,
+    preparation: Preparation,
+    rows: Rows | None,
+    keep_features: bool,
+) -> Discovery:
+    """Nothing is unlabelled: the known classes were learned, and there is nothing to discover."""
+    reason = "no row is unlabelled: there is nothing to discover"
+    empty = np.zeros(0, dtype=np.int64)
+    none = np.zeros(0, dtype=np.float32)
+    trained = Trained(model=training.model.eval(), clusters=empty, confidence=none, history=[], warnings=())
+    smaller = replace(smaller, n_novel=0)
+    predictor = _predictor(training, trained, preparation, smaller, KMEANS, None, np.zeros((0, 1), dtype=np.float32))
+    every = np.arange(len(task))
+    finished = _Finished(task, smaller, training, predictor, trained, None, None, every)
+    return finished.result(
+        rows,
+        keep_features=keep_features,
         estimate=None,
-        choice="no row is unlabelled: there is nothing to discover",
-        notes=("no row is unlabelled (y == -1): there is nothing to discover",),
-        means=_means(learned, problem, trained, None),
+        forecast=not_rehearsed((KMEANS,), smaller, reason),
+        choice=reason,
+        warnings=(f"{reason} (y == -1 marks unlabelled rows)",),
+        seed=training.settings.seed,
     )
-
-
-def _labelled_rows(
-    vectors: NDArray[np.floating],
-    labels: Labels,
-    learned: Learned,
-    start: Clusters | None,
-    trust: Trust,
-    *,
-    estimate: Estimate | None,
-    choice: str,
-    notes: tuple[str, ...],
-    means: Matrix,
-) -> Result:
-    """Go through all rows once: label, confidence, typicality."""
-    known = learned.n_known
-    found, plain = labels.copy(), labels.copy()
-    sure, typical = np.ones(len(labels), dtype=np.float32), np.zeros(len(labels), dtype=np.float32)
-    for at, part in zip(range(0, len(labels), PIECE), learned.pieces(vectors), strict=True):
-        here = slice(at, at + PIECE)
-        hidden = labels[here] == -1
-        if start is not None and hidden.any():
-            rows = part[hidden]
-            first = 0 if learned.inside else known
-            plain[here][hidden] = first + squared_distances(rows, start.centers).argmin(axis=1)
-            scores, confidence = learned.novel(rows)
-            found[here][hidden] = first + scores.argmax(axis=1)
-            sure[here][hidden] = trust.calibrated(confidence)
-        z = _unit(learned.tail(part))
-        typical[here] = (z * means[found[here]]).sum(axis=1)
-    return Result(
-        learned=learned,
-        labels=found,
-        kmeans=plain,
-        confidence=sure,
-        typicality=typical,
-        estimate=estimate,
-        trust=trust.revised(sure[labels == -1]),
-        choice=choice,
-        warnings=notes,
-    )
-
-
-def _unit(x: Matrix) -> Matrix:
-    unit: Matrix = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    return unit
-
-
-def _split(x: Matrix) -> Iterator[Matrix]:
-    return (x[start : start + PIECE] for start in range(0, len(x), PIECE))

@@ -1,7 +1,7 @@
 """The estimator: `NovelClassDiscovery().fit(X, y)`, with y == -1 where the class is not known."""
 
-import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,17 +12,21 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unveil import files
+from unveil import files, recipe
+from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
-from unveil.discovery import discover as discovery
-from unveil.discovery import encoders as items
+from unveil.data.task import Task
+from unveil.discovery import input_checks
 from unveil.discovery.count import Estimate
-from unveil.discovery.predictor import Learned
-from unveil.discovery.rehearsal import Trust
+from unveil.discovery.discover import Discovery, discover
+from unveil.discovery.forecast import Forecast
+from unveil.discovery.options import own_settings, prepare, with_reduction
+from unveil.discovery.predictor import Predictor
 from unveil.errors import UnveilError
 from unveil.methods.catalog import NAMES
 from unveil.metrics import clustering_accuracy
 from unveil.recipe import suggest
+from unveil.settings import Settings
 
 NEITHER = "neither"
 
@@ -30,41 +34,46 @@ NEITHER = "neither"
 class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Find the classes that nobody has named, given labelled items of other classes.
 
+    A fit keeps everything in memory: it writes nothing to disk.
+
     Parameters
     ----------
     n_novel : int or "auto"
-        How many novel classes there are. "auto" estimates it (`classes_estimate_`).
+        The number of novel classes. "auto" estimates it (`classes_estimate_`).
     method : str
         "ncl-hng" (the default), "ncl", "baseline", "dtc", "rs", "kmeans", …
     encoder : str
         Turns images into vectors: "auto", "pixels", "compact" (trained here), "efficientnet-lite0", "timm:NAME",
         "transformers:NAME", "torchvision:NAME". Vectors are taken as they are.
+    recipe : str, path or None
+        For images: train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen
+        encoder: "images", or a TOML file of your own.
     known_in_unlabelled : bool
         The unlabelled items may be of known classes too.
-    rehearsals : int
-        How often known classes are hidden and found again: they choose between k-means and training, and say how far
-        to trust the result. 0: none.
-    steps : int
-        Training steps.
+    rehearsals : int or None
+        How often known classes are hidden and discovered again. Rehearsals choose between k-means and training, and
+        forecast the accuracy. 0: none. None: as the recipe says (3 for vectors).
+    steps : int or None
+        Training steps of the discovery stage. None: as the recipe says (1,000 for vectors).
     random_state : int, RandomState or None
         Equal numbers give equal results.
     device : str
         "auto", "cpu", "cuda", "mps".
     store : path or None
-        Where embeddings of images are kept. None: UNVEIL_STORE, or a folder in the user's cache.
+        A directory in which embeddings of images are kept for the next fit. None: they are not kept.
     verbose : bool
-        Say what is being done.
+        Print what is being done.
 
     Attributes
     ----------
     labels_ : known labels as given, novel clusters numbered after them (or called novel-0, … beside text).
     n_novel_ : number of novel clusters.
     novel_clusters_ : their labels.
-    confidence_ : the chance that each item is where it belongs; 1 for labelled ones.
-    kmeans_labels_ : what k-means on the same vectors gives.
+    confidence_ : the probability that each item is in the right class; 1 for labelled ones.
+    kmeans_labels_ : the clusters of k-means on the same vectors.
     classes_ : all labels, known and novel.
-    trust_ : what the rehearsals said.
-    choice_ : in words, which way was taken and why.
+    forecast_ : what the rehearsals tell about the accuracy.
+    choice_ : which candidate was taken and why, in one sentence.
     """
 
     def __init__(
@@ -73,9 +82,10 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         method: str = "ncl-hng",
         encoder: str = "auto",
         *,
+        recipe: str | Path | None = None,
         known_in_unlabelled: bool = False,
-        rehearsals: int = 3,
-        steps: int = 1000,
+        rehearsals: int | None = None,
+        steps: int | None = None,
         random_state: Any = None,
         device: str = "auto",
         store: str | Path | None = None,
@@ -84,6 +94,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         self.n_novel = n_novel
         self.method = method
         self.encoder = encoder
+        self.recipe = recipe
         self.known_in_unlabelled = known_in_unlabelled
         self.rehearsals = rehearsals
         self.steps = steps
@@ -92,48 +103,52 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         self.store = store
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, folder: Path | None = None) -> Self:
-        """Find the novel classes among the unlabelled rows. `folder`: where an interrupted fit can go on."""
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the novel classes among the unlabelled rows."""
         self._check()
-        console = Console(stderr=True, markup=False, quiet=not self.verbose)
-        seed = _seed(self.random_state)
-        given = items.items_of(X)
-        vectors = items.matrix(self, X, reset=True) if given is None else np.empty(0)
-        classes, labels = read_labels(y, len(vectors) if given is None else len(given))
-        self._source = None
-        if given is not None:
-            self._source = items.choose_source(
-                given,
-                self.encoder,
-                labels,
-                store=None if self.store is None else Path(self.store),
-                device=self.device,
-                seed=seed,
-                console=console,
-            )
-            vectors = self._source(given, console)
-            items.check_rows(vectors, given)
-            self.n_features_in_ = vectors.shape[1]
-        with tempfile.TemporaryDirectory() as temporary:
-            result = discovery.discover(
-                vectors,
-                labels,
-                discovery.Options(
-                    n_novel=None if self.n_novel == "auto" else int(self.n_novel),
-                    method=self.method,
-                    known_in_unlabelled=self.known_in_unlabelled,
-                    rehearsals=self.rehearsals,
-                    steps=self.steps,
-                    seed=seed,
-                    device=self.device,
-                ),
-                folder=folder or Path(temporary),
-                console=console,
-            )
+        console = self._console()
+        items = input_checks.read_items(self, X, reset=True)
+        classes, labels = read_labels(y, len(items))
+        settings, encoder = self._settings(items, labels=bool((labels >= 0).any()))
+        task = Task(
+            name="arrays",
+            items=items,
+            labels=labels,
+            known=tuple(classes.known.tolist()),
+            n_novel=None if self.n_novel == "auto" else int(self.n_novel),
+            known_in_unlabelled=self.known_in_unlabelled,
+        )
+        folder = None if self.store is None else Path(self.store)
+        preparation = prepare(task, settings, encoder, folder=folder, device=self.device)
+        encoded, readable = preparation.encoded(items, console)
+        input_checks.check_readable(readable, items)
+        preparation = with_reduction(preparation, encoded, settings)
+        if encoded.kind == "vectors":
+            self.n_features_in_ = encoded.array.shape[-1]
+        else:
+            self.n_features_in_ = 1
+        result = discover(replace(task, items=encoded), settings, preparation, console=console)
         for warning in result.warnings:
             warnings.warn(warning, UserWarning, stacklevel=2)
         self._keep(result, classes)
         return self
+
+    def _settings(self, items: Items, *, labels: bool) -> tuple[Settings, str | None]:
+        """One settings object from the recipe and the parameters."""
+        chosen = None if self.recipe is None else recipe.load(str(self.recipe))
+        settings, encoder = own_settings(items, chosen, self.encoder, labels=labels)
+        discovery = settings.discovery
+        if self.recipe is None or self.method != "ncl-hng":
+            discovery = replace(discovery, method=self.method)
+        if self.steps is not None:
+            discovery = replace(discovery, steps=self.steps)
+        rehearsals = settings.rehearsals if self.rehearsals is None else self.rehearsals
+        machine = replace(settings.machine, device=self.device)
+        seed = _seed(self.random_state)
+        return replace(settings, discovery=discovery, machine=machine, rehearsals=rehearsals, seed=seed), encoder
+
+    def _console(self) -> Console:
+        return Console(stderr=True, markup=False, quiet=not self.verbose)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -145,21 +160,23 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
             raise UnveilError(f"n_novel is {self.n_novel!r}: give a whole number, or 'auto'")
         if self.method not in NAMES:
             raise UnveilError(f"method is {self.method!r}{suggest(self.method, NAMES)}")
-        if self.rehearsals < 0 or self.steps < 1:
+        if (self.rehearsals is not None and self.rehearsals < 0) or (self.steps is not None and self.steps < 1):
             raise UnveilError("rehearsals must be 0 or more, and steps 1 or more")
 
-    def _keep(self, result: "discovery.Result", classes: Classes) -> None:
-        self._learned, self._known = result.learned, classes
-        self.n_novel_ = result.learned.n_novel
+    def _keep(self, result: Discovery, classes: Classes) -> None:
+        self._predictor, self._known = result.predictor, classes
+        self.n_novel_ = result.predictor.n_novel
         self.novel_clusters_ = classes.novel(self.n_novel_)
         self.classes_ = classes.named(np.arange(len(classes.known) + self.n_novel_), self.n_novel_)
         self.labels_ = classes.named(result.labels, self.n_novel_)
-        self.kmeans_labels_ = classes.named(result.kmeans, max(self.n_novel_, result.kmeans_clusters))
+        kmeans_clusters = int(result.kmeans.max(initial=-1)) + 1 - len(classes.known)
+        self.kmeans_labels_ = classes.named(result.kmeans, max(self.n_novel_, kmeans_clusters))
         self.confidence_ = result.confidence
         self.typicality_ = result.typicality
         self.classes_estimate_ = result.estimate
-        self.trust_ = result.trust
+        self.forecast_ = result.forecast
         self.choice_ = result.choice
+        self.history_ = result.history
 
     def fit_predict(self, X: Any, y: Any = None, **_: Any) -> NDArray[Any]:
         """`fit`, then `labels_`."""
@@ -169,45 +186,44 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     def predict(self, X: Any, *, coverage: float | None = None) -> NDArray[Any]:
         """The class or cluster of each item, known or novel.
 
-        coverage: say "neither" (-1 for numeric labels) of items that are farther from all that was seen than this share
-        of items like those of the fit.
+        coverage: label an item "neither" (-1 beside numeric labels) if it lies farther from the training items than
+        this share of them do from each other.
         """
-        vectors = self._vectors(X)
-        found: NDArray[Any] = self.classes_[self._learned.probabilities(vectors).argmax(axis=1)]
-        if coverage is None:
-            return found
-        if not 0 < coverage <= 1:
+        if coverage is not None and not 0 < coverage <= 1:
             raise UnveilError(f"coverage is {coverage}: give a share, above 0 and at most 1")
-        strange = self._learned.strangeness(vectors) > coverage
-        found = found.copy()
-        found[strange] = -1 if self._known.numeric else NEITHER
-        return found
+        names, predictor = [], self._fitted()
+        for space in predictor.spaces(self._encoded(X)):
+            labels = self.classes_[predictor.probabilities(space).argmax(axis=1)].copy()
+            if coverage is not None:
+                labels[predictor.unlikeness(space) > coverage] = -1 if self._known.numeric else NEITHER
+            names.append(labels)
+        return np.concatenate(names)
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
         """(n, known + novel), in the order of `classes_`."""
-        vectors = self._vectors(X)
-        return self._learned.probabilities(vectors)
+        predictor = self._fitted()
+        return np.concatenate([predictor.probabilities(space) for space in predictor.spaces(self._encoded(X))])
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The features in which clusters were found."""
-        vectors = self._vectors(X)
-        return self._learned.features(vectors)
+        predictor = self._fitted()
+        return np.concatenate([predictor.features(space) for space in predictor.spaces(self._encoded(X))])
 
     def score(self, X: Any, y: Any) -> float:
         """Share of items in the class of their cluster, under the best one-to-one assignment."""
         return clustering_accuracy(np.asarray(y), self.predict(X).astype(str))
 
     def estimate_accuracy(self) -> dict[str, Any]:
-        """The accuracy to expect on novel classes, with an interval, from the rehearsals of `fit`."""
+        """The accuracy to expect on novel classes, with a 90 % interval, from the rehearsals of `fit`."""
         check_is_fitted(self, "labels_")
-        trust = self.trust_
+        forecast = self.forecast_
         return {
-            "accuracy": trust.accuracy,
-            "low": trust.low,
-            "high": trust.high,
-            "count_error": trust.count_error,
-            "rehearsals": list(trust.rehearsals),
-            "words": trust.sentence(),
+            "accuracy": forecast.accuracy,
+            "low": forecast.low,
+            "high": forecast.high,
+            "count_error": forecast.count_error,
+            "rehearsals": list(forecast.rehearsals),
+            "sentence": forecast.sentence(),
         }
 
     def get_class_info(self) -> list[dict[str, Any]]:
@@ -236,36 +252,35 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
                 f"there is no class {cluster!r}: the labels are {', '.join(map(str, self.classes_[:10]))}"
             )
         order = np.argsort(-self.typicality_[members], kind="stable")
-        found: NDArray[np.int64] = members[order[:n]]
-        return found
+        best: NDArray[np.int64] = members[order[:n]]
+        return best
 
     def save(self, folder: str | Path) -> None:
-        """Write everything that `load` needs to a directory: safetensors and JSON."""
-        check_is_fitted(self, "labels_")
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        source = items.save_source(self._source, folder)
-        learned = self._learned.save(folder)
-        arrays: dict[str, Any] = {"confidence": self.confidence_, "typicality": self.typicality_}
+        """Write everything that `load` needs to a directory: safetensors, npz and JSON."""
+        folder, predictor = Path(folder), self._fitted()
+        predictor.save(folder)
         index = {label: i for i, label in enumerate(self.classes_.tolist())}
         extra = {label: i for i, label in enumerate(self._known.novel(10_000).tolist(), start=len(self._known.known))}
-        arrays["labels"] = np.array([index[label] for label in self.labels_.tolist()])
-        arrays["kmeans"] = np.array([(extra | index)[label] for label in self.kmeans_labels_.tolist()])
+        arrays: dict[str, Any] = {
+            "confidence": self.confidence_,
+            "typicality": self.typicality_,
+            "labels": np.array([index[label] for label in self.labels_.tolist()]),
+            "kmeans": np.array([(extra | index)[label] for label in self.kmeans_labels_.tolist()]),
+        }
         files.write_with(folder / "rows.npz", lambda file: np.savez(file, **arrays))
-        params = {key: value for key, value in self.get_params().items() if key != "store"}
-        params["random_state"] = params["random_state"] if isinstance(params["random_state"], int) else None
+        parameters = {key: value for key, value in self.get_params().items() if key != "store"}
+        if not isinstance(parameters["random_state"], int):
+            parameters["random_state"] = None
+        parameters["recipe"] = None if self.recipe is None else str(self.recipe)
         files.write_json(
             folder / "estimator.json",
             {
-                "format": 1,
-                "parameters": params,
+                "format": 2,
+                "parameters": parameters,
                 "known": self._known.known.tolist(),
-                "n_novel": self.n_novel_,
                 "n_features_in": self.n_features_in_,
-                "source": source,
-                "learned": learned,
                 "estimate": None if self.classes_estimate_ is None else self.classes_estimate_.to_json(),
-                "trust": self.trust_.to_json(),
+                "forecast": self.forecast_.to_json(),
                 "choice": self.choice_,
             },
         )
@@ -275,44 +290,42 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         """What `save` wrote."""
         folder = Path(folder)
         if not (folder / "estimator.json").is_file():
-            raise UnveilError(
-                f"{folder} holds no saved discovery (estimator.json): give a directory of `save` or discover"
-            )
+            raise UnveilError(f"{folder} holds no saved estimator (estimator.json): give a directory of `save`")
         stored = files.read_json(folder / "estimator.json")
-        found = cls(**stored["parameters"])
+        estimator = cls(**stored["parameters"])
         known = stored["known"]
         numeric = all(isinstance(name, int) for name in known)
         classes = Classes(np.array(known, dtype=np.int64 if numeric else object))
         with np.load(folder / "rows.npz", allow_pickle=False) as rows:
             arrays = {key: rows[key] for key in rows.files}
-        found.n_features_in_ = stored["n_features_in"]
-        found._source = items.load_source(stored["source"], folder)
-        found._keep(
-            discovery.Result(
-                learned=Learned.load(folder, stored["learned"]),
-                labels=arrays["labels"],
-                kmeans=arrays["kmeans"],
-                confidence=arrays["confidence"],
-                typicality=arrays["typicality"],
-                estimate=None if stored["estimate"] is None else Estimate.from_json(stored["estimate"]),
-                trust=Trust.from_json(stored["trust"]),
-                choice=stored["choice"],
-                warnings=(),
-            ),
-            classes,
+        estimator.n_features_in_ = stored["n_features_in"]
+        result = Discovery(
+            predictor=Predictor.load(folder, device=estimator.device),
+            labels=arrays["labels"],
+            kmeans=arrays["kmeans"],
+            confidence=arrays["confidence"],
+            typicality=arrays["typicality"],
+            features=None,
+            estimate=None if stored["estimate"] is None else Estimate.from_json(stored["estimate"]),
+            forecast=Forecast.from_json(stored["forecast"]),
+            choice=stored["choice"],
+            warnings=(),
+            history=[],
+            seconds={},
         )
-        return found
+        estimator._keep(result, classes)
+        return estimator
 
-    def _vectors(self, X: Any) -> NDArray[np.floating]:
+    def _fitted(self) -> Predictor:
         check_is_fitted(self, "labels_")
-        given = items.items_of(X)
-        if given is None:
-            return items.matrix(self, X, reset=False)
-        if self._source is None:
-            raise UnveilError("the fit was on vectors, and these are images: give their vectors")
-        vectors = self._source(given, Console(stderr=True, markup=False, quiet=not self.verbose))
-        items.check_rows(vectors, given)
-        return vectors
+        return self._predictor
+
+    def _encoded(self, X: Any) -> Items:
+        predictor = self._fitted()
+        items = input_checks.read_items(self, X, reset=False)
+        encoded, readable = predictor.encoded(items, self._console())
+        input_checks.check_readable(readable, items)
+        return encoded
 
 
 def _seed(state: Any) -> int:

@@ -1,75 +1,94 @@
-"""Questions about own data without a discovery: how many classes, and how far could one trust it?"""
+"""Questions about own data without a discovery: how many classes, and how accurate would a discovery be?"""
 
-import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from unveil.data.known_new import read_own
-from unveil.data.labels import read_labels
+from unveil.data.known_new import read_task
+from unveil.data.task import Task
+from unveil.discovery.candidates import candidates
+from unveil.discovery.clusters import Matrix
 from unveil.discovery.count import Estimate, estimate_classes
-from unveil.discovery.discover import REHEARSAL_STEPS
-from unveil.discovery.fitting import Problem, ways
-from unveil.discovery.own_data import vectors_of
-from unveil.discovery.preparation import choose_reduction, training_rows
-from unveil.discovery.rehearsal import LEAST_CLASSES, Trust, rehearse
+from unveil.discovery.fit import clean_vectors
+from unveil.discovery.forecast import Forecast
+from unveil.discovery.options import own_settings, prepare
+from unveil.discovery.preparation import PIXELS
+from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
+from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.errors import UnveilError
+from unveil.settings import Settings
 
 
 def count_classes(
-    known: Path,
-    new: Path,
-    *,
-    encoder: str,
-    seed: int,
-    device: str,
-    may_contain_known: bool = False,
-    store: Path | None = None,
+    known: Path, new: Path, *, encoder: str, seed: int, device: str, stages: Path, known_in_unlabelled: bool = False
 ) -> Estimate:
     """The number of novel classes in NEW, by all criteria."""
-    x, y = _reduced(known, new, encoder, seed, device, store)
-    return estimate_classes(x[y >= 0], y[y >= 0], x[y < 0], seed=seed, compare=True, inside=may_contain_known)
+    task, points, _ = _vectors(known, new, encoder, seed, device, stages)
+    return estimate_classes(
+        points[task.labelled],
+        task.labels[task.labelled],
+        points[task.unlabelled],
+        seed=seed,
+        compare=True,
+        known_in_unlabelled=known_in_unlabelled,
+    )
 
 
 def rehearse_known(
     known: Path,
     *,
-    novel: int | None,
+    n_novel: int | None,
     encoder: str,
     method: str,
     rehearsals: int,
     seed: int,
     device: str,
-    store: Path | None = None,
-) -> Trust:
-    """Hide classes of KNOWN and find them again."""
-    x, y = _reduced(known, None, encoder, seed, device, store)
-    classes = int(y.max()) + 1
+    stages: Path,
+) -> Forecast:
+    """Hide classes of KNOWN and discover them again."""
+    task, points, settings = _vectors(known, None, encoder, seed, device, stages)
+    classes = len(task.known)
     if classes < LEAST_CLASSES:
         raise UnveilError(f"{classes} known classes: to hide some and keep some takes {LEAST_CLASSES} or more")
-    problem = Problem(x=x, labels=y, n_novel=novel or classes)
-    with tempfile.TemporaryDirectory() as temporary:
-        return rehearse(
-            problem,
-            ways(method),
-            tries=rehearsals,
-            seed=seed,
-            steps=REHEARSAL_STEPS,
-            folder=Path(temporary),
-            console=Console(quiet=True),
-            device=device,
-        )
+    task = replace(task, n_novel=n_novel or classes)
+    settings = replace(
+        settings,
+        discovery=replace(settings.discovery, method=method),
+        machine=replace(settings.machine, device=device),
+        rehearsals=rehearsals,
+        seed=seed,
+    )
+    return rehearse(task, points, settings, candidates(settings), storage=None, console=Console(quiet=True))
 
 
-def draw_criteria(estimate: Estimate, path: Path) -> None:
+def _vectors(
+    known: Path, new: Path | None, encoder: str, seed: int, device: str, stages: Path
+) -> tuple[Task, Matrix, Settings]:
+    """The task with its items as scaled vectors, as a discovery would see them."""
+    console = Console(stderr=True, markup=False)
+    task = read_task(known, new)
+    settings, frozen = own_settings(task.items, None, encoder, labels=True)
+    if frozen is None and task.items.kind != "vectors":  # an encoder would have to be trained first
+        settings, frozen = own_settings(task.items, None, PIXELS, labels=True)
+    items, readable = prepare(task, settings, frozen, folder=stages, device=device).encoded(task.items, console)
+    task = replace(task.take(np.flatnonzero(readable)), items=items)
+    task = task.take(training_rows(task.labels, seed))
+    reduction, _ = choose_reduction(clean_vectors(task), task.labels, seed)
+    task = replace(task, items=type(items).of(reduction(task.items.array)))
+    return task, clean_vectors(task), settings
+
+
+def plot_criteria(estimate: Estimate, path: Path) -> None:
     """A panel for each criterion, with the number it prefers."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UnveilError(f"--plot needs the package matplotlib ({error}): pip install matplotlib") from None
     figure = Figure(figsize=(4.2 * len(estimate.curves), 3.2), layout="constrained")
-    panels = figure.subplots(1, len(estimate.curves), squeeze=False)[0]
+    panels: Any = figure.subplots(1, len(estimate.curves), squeeze=False)[0]
     for axes, curve in zip(panels, estimate.curves, strict=True):
         axes.plot(curve.numbers, curve.values, color="#2a6f97", marker=".", linewidth=1.5)
         if curve.level is not None:
@@ -84,15 +103,3 @@ def draw_criteria(estimate: Estimate, path: Path) -> None:
         figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:
         raise UnveilError(f"{path} could not be written ({error}): give a .png, .svg or .pdf file") from None
-
-
-def _reduced(
-    known: Path, new: Path | None, encoder: str, seed: int, device: str, store: Path | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Reduced vectors and labels, as discovery would see them."""
-    own = read_own(known, new)
-    vectors, _, kept = vectors_of(own, encoder, store, device, seed, Console(stderr=True, markup=False))
-    _, labels = read_labels(np.array(own.labels, dtype=object)[kept], int(kept.sum()))
-    rows = training_rows(labels, seed)
-    reduction, _ = choose_reduction(vectors[rows], labels[rows], seed)
-    return reduction(vectors[rows]), labels[rows]

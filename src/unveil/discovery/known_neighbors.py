@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from unveil import rng
+from unveil.data.task import Task
 from unveil.discovery.clusters import Labels, Matrix
 
 NEIGHBOURS = 10
@@ -17,6 +18,10 @@ square."""
 RECOGNISED = 0.6
 """An unlabelled item is taken to be of a known class that has this share around it, relative to the share that the
 class of a labelled item has around that."""
+
+SUSPICIOUS = 0.05, 1.2
+"""So many unlabelled items may lie deep in a known class before a warning: a share, and a multiple of the share of
+labelled items that lie as deep in another class than theirs."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +90,22 @@ def recognise(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Amo
     near = among_known(labelled, y, unlabelled, seed)
     enough = len(np.unique(near.labelled)) >= 3 * NEIGHBOURS * classes
     return near if enough and (~near.known).sum() >= 2 else None
+
+
+def warn_of_known_classes(task: Task, points: Matrix, seed: int) -> list[str]:
+    """A warning where more unlabelled items have one known class around them than classes have in common.
+
+    What is usual between classes is measured on the known ones.
+    """
+    labelled, unlabelled = task.labelled, task.unlabelled
+    if min(len(labelled), len(unlabelled)) < 50 or len(task.known) < 2:
+        return []
+    around = among_known(points[labelled], task.labels[labelled], points[unlabelled], seed)
+    deep = around.own.mean()  # the share of their own class that labelled items usually have around them
+    share, usual = float((around.share >= deep).mean()), float((around.other >= deep).mean())
+    if share <= SUSPICIOUS[0] + SUSPICIOUS[1] * usual:
+        return []
+    return [
+        f"{100 * share:.0f} % of the unlabelled items lie deep among items of a known class: the unlabelled data seems "
+        "to contain known classes; use known_in_unlabelled=True (--known-in-unlabelled) if it may"
+    ]

@@ -1,11 +1,12 @@
-"""What a fit leaves behind and can be applied to any vectors: which class, how sure, and whether it is like any at all.
+"""What a fit leaves behind and can be applied to new items: which class, how certain, and whether it is like any.
 
 p(class | x) = p(known | x) · known head, or p(novel | x) · novel head. The heads were trained apart; the gate between
 them is a logistic regression of labelled against unlabelled items on the same features.
 """
 
+import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,45 +14,53 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import NearestNeighbors
+from rich.console import Console
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
 from unveil import files, recipe, rng
+from unveil.data.items import PIECE, Items, Rows
 from unveil.data.scaling import Reduction
+from unveil.data.views import VectorViews, make_views
 from unveil.discovery.clusters import Matrix, squared_distances
+from unveil.discovery.preparation import Preparation
 from unveil.errors import UnveilError
-from unveil.models import build_encoder
-from unveil.models.heads import linear_head
+from unveil.models.inference import features
 from unveil.models.model import Model
+from unveil.settings import Augment, Data
+from unveil.training.stages import Training
 
-PIECE = 8192
-"""Rows that are looked at together, so that memory-mapped files need little memory."""
-REFERENCE = 4000
+FORMAT = 1
+REFERENCE_ROWS = 4000
 """Training items with which a new one is compared to see whether it is like any of them."""
-GATE = 20_000
+GATE_ROWS = 20_000
 """Training items that the gate is fitted to."""
 NEIGHBOR = 5
-"""The distance to this neighbour counts."""
+"""The distance to this neighbor counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned:
-    """Reduction, network, gate and the items that were seen."""
+class Predictor:
+    """Preparation, network, gate, and a sample of the items it was fitted on.
 
-    reduction: Reduction
-    mean: Matrix
-    scale: float
+    Items are first placed in a *space*: vectors by their preparation, images by the network's features. In that space
+    new items are compared with those of the fit, and k-means clusters have their centers.
+    """
+
+    preparation: Preparation
+    data: Data
+    augment: Augment
     n_known: int
     n_novel: int
-    inside: bool = False
+    known_in_unlabelled: bool = False
     """The first clusters stand for the known classes, and the novel head knows them all."""
     model: Model | None = None
     """None where there were no known classes to train it with."""
+    mean: Matrix | None = None
+    scale: Matrix | None = None
+    """Vectors: subtracted and divided by before the network sees them; images: None."""
     centers: Matrix | None = None
-    """Centres of the clusters, where these are k-means'."""
+    """Centers of the clusters, where k-means was chosen."""
     softness: float = 1.0
     """Squared distance by which k-means clusters turn into probabilities."""
     gate: Matrix | None = None
@@ -60,152 +69,190 @@ class Learned:
     distances: Matrix | None = None
     """How far items of the fit are from others, sorted."""
 
-    def pieces(self, x: NDArray[np.floating], rows: NDArray[np.int64] | None = None) -> Iterator[Matrix]:
-        """Reduced vectors of all or some rows, a piece at a time. Of items with several views the first is taken."""
-        for start in range(0, len(x) if rows is None else len(rows), PIECE):
-            part = x[start : start + PIECE] if rows is None else x[rows[start : start + PIECE]]
-            yield self.reduction(part if part.ndim == 2 else part[:, 0])
-
-    def features(self, x: NDArray[np.floating]) -> Matrix:
-        """z (n, D): what the tail makes of the vectors; the reduced vectors themselves where nothing was trained."""
-        return np.concatenate([self.tail(part) for part in self.pieces(x)])
-
-    def probabilities(self, x: NDArray[np.floating]) -> Matrix:
-        """(n, known + novel): nobody says which rows are of known classes."""
-        return np.concatenate([self.joint(part) for part in self.pieces(x)])
-
-    def strangeness(self, x: NDArray[np.floating]) -> Matrix:
-        """The share of the fit's own items that are as near to others as each row is, or nearer: 1 is very strange."""
-        if self.reference is None or self.distances is None:
-            return np.zeros(len(x), dtype=np.float32)
-        index = NearestNeighbors(n_neighbors=min(NEIGHBOR, len(self.reference))).fit(self.reference)
-        far = np.concatenate([index.kneighbors(part)[0][:, -1] for part in self.pieces(x)])
-        return (np.searchsorted(self.distances, far, side="left") / len(self.distances)).astype(np.float32)
-
-    @torch.no_grad()
-    def tail(self, part: Matrix) -> Matrix:
-        """z of reduced vectors."""
-        if self.model is None:
-            return part
-        device = self.model.known_head.weight.device
-        x = torch.from_numpy(((part - self.mean) / self.scale).astype(np.float32)).to(device)
-        found: Matrix = self.model.encode(x).cpu().numpy()
-        return found
-
-    def novel(self, part: Matrix) -> tuple[Matrix, Matrix]:
-        """Of reduced vectors that are taken to be novel: probabilities of the clusters, and how sure the largest is
-        before calibration."""
-        if self.centers is not None:
-            apart = squared_distances(part, self.centers)
-            near = np.sqrt(np.partition(apart, min(1, apart.shape[1] - 1), axis=1)[:, :2])
-            sure = near[:, -1] / np.maximum(near.sum(axis=1), 1e-12) if apart.shape[1] > 1 else np.ones(len(part))
-            return _softmax(-apart / self.softness), sure.astype(np.float32)
-        if self.n_novel == 0 or self.model is None:
-            return np.zeros((len(part), 1), dtype=np.float32), np.zeros(len(part), dtype=np.float32)
-        p = self._head(self.model.novel_head, self.tail(part))
-        return p, p.max(axis=1)
-
-    def joint(self, part: Matrix) -> Matrix:
-        """Of reduced vectors: probabilities of known classes and clusters together."""
-        novel = self.novel(part)[0] if self.n_novel else np.zeros((len(part), 0), dtype=np.float32)
-        if self.model is None or self.n_known == 0 or self.inside:
-            return novel
-        z = self.tail(part)
-        known = self._head(self.model.known_head, z)
-        if self.n_novel == 0:
-            return known
-        assert self.gate is not None
-        chance = 1 / (1 + np.exp(-np.clip(self._gate_inputs(part, z) @ self.gate[:-1] + self.gate[-1], -30, 30)))
-        both: Matrix = np.concatenate([chance[:, None] * known, (1 - chance[:, None]) * novel], axis=1)
-        return both.astype(np.float32)
-
-    def _gate_inputs(self, part: Matrix, z: Matrix) -> Matrix:
-        """The features that the clusters were read from."""
-        return (part - self.mean) / self.scale if self.centers is not None else z
-
     @staticmethod
-    @torch.no_grad()
-    def _head(head: torch.nn.Linear, z: Matrix) -> Matrix:
-        p: Matrix = head(torch.from_numpy(z).to(head.weight.device)).softmax(dim=1).cpu().numpy()
-        return p
-
-    def with_gate(
-        self, x: NDArray[np.floating], rows: NDArray[np.int64], known: NDArray[np.bool_], seed: int
-    ) -> "Learned":
-        """The same with a gate, fitted to `rows` of x, which are of known classes or not."""
-        if self.model is None or self.n_novel == 0 or self.inside or known.all() or not known.any():
-            return self
-        some = np.sort(rng.numpy(seed, "gate").permutation(len(rows))[:GATE])
-        if len(np.unique(known[some])) < 2:
-            some = np.arange(len(rows))
-        inputs = np.concatenate([self._gate_inputs(part, self.tail(part)) for part in self.pieces(x, rows[some])])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # good enough for a gate
-            fitted = LogisticRegression(class_weight="balanced", C=0.1, max_iter=200).fit(inputs, known[some])
-        return replace(self, gate=np.concatenate([fitted.coef_[0], fitted.intercept_]).astype(np.float32))
-
-    def with_reference(self, x: NDArray[np.floating], rows: NDArray[np.int64], seed: int) -> "Learned":
-        """The same with items to compare new ones with. How strange those are is measured on other items."""
-        order = rows[rng.numpy(seed, "reference").permutation(len(rows))]
-        kept = max(1, min(REFERENCE, len(rows) * 4 // 5))
-        reference = np.concatenate(list(self.pieces(x, np.sort(order[:kept]))))
-        others = order[kept : kept + REFERENCE]
-        if len(others) < 20:  # few items: each against all the others
-            near = NearestNeighbors(n_neighbors=min(NEIGHBOR + 1, len(reference))).fit(reference)
-            far = near.kneighbors(reference)[0][:, -1]
-        else:
-            near = NearestNeighbors(n_neighbors=min(NEIGHBOR, len(reference))).fit(reference)
-            far = np.concatenate([near.kneighbors(part)[0][:, -1] for part in self.pieces(x, np.sort(others))])
-        return replace(self, reference=reference, distances=np.sort(far).astype(np.float32))
-
-    def save(self, folder: Path) -> dict[str, Any]:
-        """Write the arrays to `folder`; returns the rest, for a JSON file."""
-        arrays: dict[str, NDArray[Any]] = {f"reduction.{k}": v for k, v in self.reduction.arrays().items()}
-        for name in ("mean", "centers", "gate", "reference", "distances"):
-            if (value := getattr(self, name)) is not None:
-                arrays[name] = np.ascontiguousarray(value, dtype=np.float32)
-        if self.model is not None:
-            state = self.model.state_dict()
-            arrays |= {f"model.{name}": value.detach().cpu().contiguous().numpy() for name, value in state.items()}
-        with files.replacing(folder / "learned.safetensors") as temporary:
-            save_file(arrays, temporary)
-        kept = ("scale", "softness", "n_known", "n_novel", "inside")
-        return {name: getattr(self, name) for name in kept}
-
-    @staticmethod
-    def load(folder: Path, rest: dict[str, Any]) -> "Learned":
-        """What `save` wrote."""
-        path = folder / "learned.safetensors"
-        try:
-            arrays = load_file(path)
-        except (OSError, SafetensorError) as error:
-            raise UnveilError(f"{path} cannot be read ({error}): run discover again") from None
-
-        def under(prefix: str) -> dict[str, NDArray[Any]]:
-            return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-        names = ("centers", "gate", "reference", "distances")
-        parts: dict[str, Any] = {name: arrays[name] for name in names if name in arrays}
-        mean, weights = arrays["mean"], under("model.")
-        clusters = rest["n_novel"] + (rest["n_known"] if rest["inside"] else 0)
-        return Learned(
-            reduction=Reduction.from_arrays(under("reduction.")),
-            mean=mean,
-            model=_model(weights, len(mean), rest["n_known"], max(1, clusters)) if weights else None,
-            **parts,
-            **rest,
+    def of(training: Training, model: Model, preparation: Preparation, **values: Any) -> "Predictor":
+        """The predictor of a trained model, without gate and reference yet."""
+        views, settings = training.views, training.settings
+        scaling: dict[str, Any] = {}
+        if isinstance(views, VectorViews):
+            scaling = {"mean": views.mean.cpu().numpy(), "scale": views.scale.cpu().numpy()}
+        return Predictor(
+            preparation=preparation, data=settings.data, augment=settings.augment, model=model, **scaling, **values
         )
 
+    def spaces(self, encoded: Items, rows: Rows | None = None) -> Iterator[Matrix]:
+        """The space of all or some rows of items that have gone through the encoder, a piece at a time."""
+        for start in range(0, len(encoded) if rows is None else len(rows), PIECE):
+            here = slice(start, start + PIECE)
+            yield self._space(encoded.take(here if rows is None else rows[here]))
 
-def _model(weights: dict[str, NDArray[Any]], inputs: int, known: int, novel: int) -> Model:
-    config = recipe.load("vectors").encoder
-    drawn = rng.generator(0, "loaded")  # overwritten below
-    encoder = build_encoder(config, (inputs,), drawn)
-    heads = linear_head(encoder.dim, known, drawn), linear_head(encoder.dim, novel, drawn)
-    model = Model(encoder, *heads, torch.float32)
-    model.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
-    model.freeze_trunk()
-    return model.eval()
+    def _space(self, items: Items) -> Matrix:
+        if items.kind == "vectors":
+            x = items.array if items.array.ndim == 2 else items.array[:, 0]
+            return x if self.preparation.reduction is None else self.preparation.reduction(x)
+        assert self.model is not None
+        device = self.model.known_head.weight.device
+        views = make_views(items, self.data, self.augment, device, workers=0)
+        z: Matrix = features(self.model, views, np.arange(len(items))).cpu().numpy()
+        return z
+
+    @torch.no_grad()
+    def features(self, space: Matrix) -> Matrix:
+        """z (n, D): what the network makes of a space; the space itself where there is nothing left to do."""
+        if self.model is None or self.mean is None or self.scale is None:
+            return space
+        x = torch.from_numpy(((space - self.mean) / self.scale).astype(np.float32))
+        z: Matrix = self.model.encode(x.to(self.model.known_head.weight.device)).cpu().numpy()
+        return z
+
+    def novel(self, space: Matrix) -> tuple[Matrix, Matrix]:
+        """Of items that are taken to be novel: probabilities of the clusters, and the confidence of the largest before
+        calibration."""
+        if self.centers is not None:
+            distances = squared_distances(space, self.centers)
+            nearest = np.sqrt(np.partition(distances, min(1, distances.shape[1] - 1), axis=1)[:, :2])
+            confidence = np.ones(len(space))
+            if distances.shape[1] > 1:
+                confidence = nearest[:, -1] / np.maximum(nearest.sum(axis=1), 1e-12)
+            return _softmax(-distances / self.softness), confidence.astype(np.float32)
+        if self.n_novel == 0 or self.model is None:
+            return np.zeros((len(space), 1), dtype=np.float32), np.zeros(len(space), dtype=np.float32)
+        p = self._head(self.model.novel_head, self.features(space))
+        return p, p.max(axis=1)
+
+    def probabilities(self, space: Matrix) -> Matrix:
+        """(n, known + novel): nobody says which rows are of known classes."""
+        novel = self.novel(space)[0] if self.n_novel else np.zeros((len(space), 0), dtype=np.float32)
+        if self.model is None or self.n_known == 0 or self.known_in_unlabelled:
+            return novel
+        z = self.features(space)
+        known = self._head(self.model.known_head, z)
+        if self.n_novel == 0 or self.gate is None:
+            return known if self.n_novel == 0 else np.concatenate([np.zeros_like(known), novel], axis=1)
+        p_known = 1 / (1 + np.exp(-np.clip(self._gate_inputs(space, z) @ self.gate[:-1] + self.gate[-1], -30, 30)))
+        both: Matrix = np.concatenate([p_known[:, None] * known, (1 - p_known[:, None]) * novel], axis=1)
+        return both.astype(np.float32)
+
+    def unlikeness(self, space: Matrix) -> Matrix:
+        """The share of the fit's own items that lie nearer to the others than each row does: 1 is like none of them."""
+        if self.reference is None or self.distances is None:
+            return np.zeros(len(space), dtype=np.float32)
+        distance = _neighbor_distance(self.reference, space, NEIGHBOR)
+        return (np.searchsorted(self.distances, distance, side="left") / len(self.distances)).astype(np.float32)
+
+    def _gate_inputs(self, space: Matrix, z: Matrix) -> Matrix:
+        """The features that the clusters were read from."""
+        if self.centers is None or self.mean is None or self.scale is None:
+            return z
+        return (space - self.mean) / self.scale
+
+    @staticmethod
+    @torch.no_grad()
+    def _head(head: Any, z: Matrix) -> Matrix:
+        device = next(head.parameters()).device
+        p: Matrix = head(torch.from_numpy(z).to(device)).softmax(dim=1).cpu().numpy()
+        return p
+
+    def with_gate(self, space: Matrix, known: NDArray[np.bool_]) -> "Predictor":
+        """The same with a gate, fitted to rows that are of known classes or not."""
+        if self.model is None or self.n_novel == 0 or self.known_in_unlabelled or known.all() or not known.any():
+            return self
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        inputs = self._gate_inputs(space, self.features(space))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # good enough for a gate
+            fitted = LogisticRegression(class_weight="balanced", C=0.1, max_iter=200).fit(inputs, known)
+        return replace(self, gate=np.concatenate([fitted.coef_[0], fitted.intercept_]).astype(np.float32))
+
+    def with_reference(self, reference: Matrix, others: Matrix) -> "Predictor":
+        """The same with items to compare new ones with; usual distances are measured on other items."""
+        if len(others) < 20:  # few items: each against all the others
+            distances = _neighbor_distance(reference, reference, NEIGHBOR + 1)
+        else:
+            distances = _neighbor_distance(reference, others, NEIGHBOR)
+        return replace(self, reference=reference, distances=np.sort(distances).astype(np.float32))
+
+    def completed(self, space_of: Callable[[Rows], Matrix], known: NDArray[np.bool_], seed: int) -> "Predictor":
+        """The same with gate and reference, from rows that are of known classes or not; `space_of` places some."""
+        gated, rows = self, len(known)
+        if known.any() and not known.all():
+            some = np.sort(rng.numpy(seed, "gate").permutation(rows)[:GATE_ROWS])
+            if len(np.unique(known[some])) < 2:
+                some = np.arange(rows)
+            gated = self.with_gate(space_of(some), known[some])
+        order = rng.numpy(seed, "reference").permutation(rows)
+        count = max(1, min(REFERENCE_ROWS, rows * 4 // 5))
+        others = order[count : count + REFERENCE_ROWS]
+        empty = np.zeros((0, 1), dtype=np.float32)
+        return gated.with_reference(
+            space_of(np.sort(order[:count])), space_of(np.sort(others)) if len(others) else empty
+        )
+
+    def encoded(self, items: Items, console: Console, given: str = "X") -> tuple[Items, NDArray[np.bool_]]:
+        """New items after the encoder, and which of them could be read."""
+        self.preparation.check_kind(items, given)
+        return self.preparation.encoded(items, console)
+
+    def save(self, folder: Path) -> None:
+        """Write predictor.safetensors and, where there is a model, model.safetensors."""
+        reduction = self.preparation.reduction
+        arrays = {} if reduction is None else {f"reduction.{k}": v for k, v in reduction.arrays().items()}
+        for name in ("mean", "scale", "centers", "gate", "reference", "distances"):
+            if (value := getattr(self, name)) is not None:
+                arrays[name] = np.ascontiguousarray(value, dtype=np.float32)
+        values = {
+            "format": FORMAT,
+            "preparation": self.preparation.to_json(),
+            "data": recipe.to_table(self.data),
+            "augment": recipe.to_table(self.augment),
+            **{key: getattr(self, key) for key in ("n_known", "n_novel", "known_in_unlabelled", "softness")},
+        }
+        folder.mkdir(parents=True, exist_ok=True)
+        arrays["format"] = np.array([FORMAT], dtype=np.float32)  # safetensors wants at least one array
+        with files.replacing(folder / "predictor.safetensors") as temporary:
+            save_file(arrays, temporary, metadata={"predictor": json.dumps(values)})
+        if self.model is not None:
+            self.model.save(folder / "model.safetensors")
+
+    @staticmethod
+    def load(folder: Path, *, device: str = "auto", embeddings: Path | None = None) -> "Predictor":
+        """What `save` wrote; `embeddings` is where embeddings of images are kept."""
+        path = folder / "predictor.safetensors"
+        try:
+            with safe_open(path, framework="numpy") as file:
+                values = json.loads(file.metadata()["predictor"])
+                arrays: dict[str, Any] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+            reason = str(error).splitlines()[0]
+            raise UnveilError(f"{path} cannot be read ({reason}): make the run again") from None
+        if values.pop("format") != FORMAT:
+            raise UnveilError(f"{path} was written by another version of unveil: make the run again")
+        arrays.pop("format")
+        parts = {k.removeprefix("reduction."): arrays.pop(k) for k in list(arrays) if k.startswith("reduction.")}
+        preparation = Preparation(
+            **values.pop("preparation"),
+            reduction=Reduction.from_arrays(parts) if parts else None,
+            device=device,
+            folder=embeddings,
+        )
+        data = recipe.build(Data, values.pop("data"))
+        augment = recipe.build(Augment, values.pop("augment"))
+        weights = folder / "model.safetensors"
+        model = Model.load(weights) if weights.exists() else None
+        if model is not None:
+            model.freeze_trunk()
+        return Predictor(preparation=preparation, data=data, augment=augment, model=model, **arrays, **values)
+
+
+def _neighbor_distance(reference: Matrix, points: Matrix, neighbor: int) -> Matrix:
+    """The distance of each point to its nearest neighbors in the reference, the last one that counts."""
+    from sklearn.neighbors import NearestNeighbors
+
+    index = NearestNeighbors(n_neighbors=min(neighbor, len(reference))).fit(reference)
+    parts = [points[start : start + PIECE] for start in range(0, len(points), PIECE)]
+    return np.concatenate([index.kneighbors(part)[0][:, -1] for part in parts])
 
 
 def _softmax(scores: Matrix) -> Matrix:

@@ -1,83 +1,112 @@
-"""Before a fit on vectors: which rows it is trained on, how they are scaled, whether known classes are among them."""
+"""How items as people give them become what a model sees: a frozen encoder or a common size, then scaling.
 
-from collections.abc import Sequence
+What was done to the items of a fit is done to new items in the same way, so it is saved with the predictor.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
 
-from unveil import rng
-from unveil.data.scaling import Reduction, fit_reduction
-from unveil.discovery.clusters import Labels, Matrix, kmeans
-from unveil.discovery.fitting import Problem
-from unveil.discovery.known_neighbors import among_known
-from unveil.metrics import clustering_accuracy
+from unveil import hardware
+from unveil.data.items import Items, Vectors
+from unveil.data.scaling import Reduction
+from unveil.data.task import Task
+from unveil.errors import UnveilError
+from unveil.models import pretrained
+from unveil.models.embedding import Embedding, pictures, square_images
+from unveil.settings import Machine
 
-MOST = 60_000
-"""Rows that are trained on; the others are only labelled."""
-KEPT = 50
-"""Items of a known class that are among them, where it has so many."""
-COMPONENTS = 256
-UNIT_FROM = 16
-"""Vectors of fewer numbers are not brought to unit length: too much would be lost."""
-SCALED, DRAWS = 3000, 5
-"""Known items by which the scaling is chosen, and draws of them: a single k-means may be far off."""
-ALIKE = 0.05, 1.2
-"""So many unlabelled items may lie deep in a known class before a warning: a share, and a multiple of the share of
-labelled items that lie as deep in another class than theirs."""
+PIXELS = "pixels"
+PIXEL_SIDE = 32
+"""Side to which larger images are scaled where their pixels are the vectors."""
+SMALL, LARGE = 96, 192
+"""Side at which a pretrained encoder sees images: of up to 64 pixels, and larger ones."""
 
 
-def training_rows(labels: Labels, seed: int) -> Labels:
-    """At most so many rows, half of them labelled where there are that many; no class is left out."""
-    if len(labels) <= MOST:
-        return np.arange(len(labels))
-    draw = rng.numpy(seed, "training rows")
-    order = draw.permutation(len(labels))
-    labelled, unlabelled = order[labels[order] != -1], order[labels[order] == -1]
-    few = min(len(labelled), max(MOST // 2, MOST - len(unlabelled)))
-    rank = np.zeros(len(labelled), dtype=np.int64)  # the first items of every class come before all others
-    for label in np.unique(labels[labelled]):
-        members = np.flatnonzero(labels[labelled] == label)
-        rank[members] = np.minimum(np.arange(len(members)), KEPT)
-    first = labelled[np.argsort(rank, kind="stable")[:few]]
-    return np.sort(np.concatenate([first, unlabelled[: MOST - few]]))
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """What is done to items before a model sees them; every part may be left out."""
+
+    encoder: str | None = None
+    """A frozen encoder that turns images into vectors: `pixels`, or a name that `models.pretrained` knows."""
+    encoder_side: int = SMALL
+    """Side in pixels at which it sees the images."""
+    side: int | None = None
+    """Images without a frozen encoder: scaled to squares of this side, in colour."""
+    reduction: Reduction | None = None
+    """Vectors: scaling and principal components."""
+    device: str = "auto"
+    folder: Path | None = None
+    """Where embeddings are kept; None: nowhere."""
+
+    def encoded(self, items: Items, console: Console) -> tuple[Items, NDArray[np.bool_]]:
+        """The items that can be read, after the encoder and before scaling, and which of the given ones those are."""
+        if self.encoder is not None:
+            vectors = self._vectors(items, console)
+            readable = ~np.isnan(vectors[:, 0])
+            return Items.of(vectors if readable.all() else vectors[readable]), readable
+        if self.side is not None:
+            images, readable = square_images(items, self.side)
+            return Items.of(images if readable.all() else images[readable]), readable
+        return items, np.ones(len(items), dtype=bool)
+
+    def reduced(self, task: Task) -> Task:
+        """A task of encoded items with its vectors scaled and on their principal components."""
+        if self.reduction is None:
+            return task
+        test = None if task.test_items is None else Items.of(self.reduction(task.test_items.array))
+        return replace(task, items=Items.of(self.reduction(task.items.array)), test_items=test)
+
+    def _vectors(self, items: Items, console: Console) -> Vectors:
+        if self.encoder == PIXELS:
+            return pixels(items)
+        assert self.encoder is not None
+        device = hardware.pick_device(self.device)
+        embedding = Embedding(
+            name=self.encoder,
+            size=self.encoder_side,
+            device=device,
+            precision=hardware.pick_precision(Machine(), device),
+            folder=self.folder,
+            console=console,
+        )
+        return embedding(items, skip_unreadable=True)
+
+    def check_kind(self, items: Items, given: str) -> None:
+        """New items must be of the kind that the fit was on."""
+        images = self.encoder is not None or self.side is not None
+        if images and items.kind == "vectors":
+            raise UnveilError(f"the fit was on images, and {given} holds vectors: give images")
+        if self.reduction is not None and not images and items.kind != "vectors":
+            raise UnveilError(f"the fit was on vectors, and {given} holds images: give their vectors")
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the arrays of the reduction and this machine's own folder and device."""
+        return {key: getattr(self, key) for key in ("encoder", "encoder_side", "side")}
 
 
-def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
-    """Unit length or standardised columns: whichever lets k-means find the known classes better."""
-    standard = fit_reduction(x, standardise=True, components=COMPONENTS)
-    if x.shape[1] < UNIT_FROM:
-        return standard, "every column is standardised"
-    unit = fit_reduction(x, unit=True, components=COMPONENTS)
-    known, labelled = len(np.unique(y[y >= 0])), np.flatnonzero(y >= 0)
-    if known < 2 or min(len(labelled), SCALED) < 5 * known:
-        return unit, "every vector is brought to unit length"
-    first, second = np.mean([_found(x, y, (unit, standard), known, seed, number) for number in range(DRAWS)], axis=0)
-    told = f"k-means finds known classes at {100 * first:.0f} % with unit length, at {100 * second:.0f} % with columns"
-    if second > first + 0.02:
-        return standard, f"every column is standardised ({told} standardised)"
-    return unit, f"every vector is brought to unit length ({told} standardised)"
+def choose_encoder(items: Items, name: str) -> tuple[str, int]:
+    """The frozen encoder for these images and the side at which it sees them."""
+    small = items.kind == "images" and max(items.array.shape[1:3]) <= 64
+    if name != PIXELS:
+        pretrained.pretrained(name, torch.device("cpu"))  # an error now rather than after the images are read
+    return name, SMALL if small else LARGE
 
 
-def _found(x: Matrix, y: Labels, ways: Sequence[Reduction], known: int, seed: int, number: int) -> list[float]:
-    """Accuracy of k-means on a draw of known items, in several ways of scaling."""
-    draw = rng.numpy(seed, "scaling", number)
-    rows = np.sort(draw.permutation(np.flatnonzero(y >= 0))[:SCALED])
-    return [clustering_accuracy(y[rows], kmeans(way(x[rows]), known, seed + number, n_init=3).labels) for way in ways]
-
-
-def looks_known(problem: Problem, seed: int) -> list[str]:
-    """A warning where more unlabelled items lie among one known class than classes have in common.
-
-    What is usual between classes is measured on the known ones.
-    """
-    labelled, unlabelled, x = problem.labelled, problem.unlabelled, problem.clean
-    if min(len(labelled), len(unlabelled)) < 50 or problem.n_known < 2:
-        return []
-    near = among_known(x[labelled], problem.labels[labelled], x[unlabelled], seed)
-    deep = near.own.mean()  # as deep in a class as items usually are in their own
-    share, usual = float((near.share >= deep).mean()), float((near.other >= deep).mean())
-    if share <= ALIKE[0] + ALIKE[1] * usual:
-        return []
-    return [
-        f"{100 * share:.0f} % of the unlabelled items lie deep among items of a known class: the unlabelled data seems "
-        "to contain known classes; use known_in_unlabelled=True (--may-contain-known) if it may"
-    ]
+def pixels(items: Items) -> Vectors:
+    """Pixels as vectors in 0..1, scaled to 32x32 where they are more; NaN where a file cannot be read."""
+    if items.kind == "images" and max(items.array.shape[1:3]) <= PIXEL_SIDE:
+        return (items.array.reshape(len(items), -1) / np.float32(255)).astype(np.float32)
+    grey = items.kind == "images" and items.array.shape[-1] == 1
+    parts = []
+    for piece in items.pieces(512):
+        x, readable = pictures(piece, PIXEL_SIDE, skip_unreadable=True)
+        vectors = (x[:, :1] if grey else x).flatten(1).numpy()
+        vectors[~readable] = np.nan
+        parts.append(vectors)
+    return np.concatenate(parts)

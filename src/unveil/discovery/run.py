@@ -1,112 +1,358 @@
-"""The run directory: everything about one experiment, and from which everything else is derived."""
+"""Runs: a task is discovered and everything about it is written to a run directory.
 
-import csv
-import io
-from datetime import UTC, datetime
+`run_recipe` takes a data set of the catalog (`unveil run`), `run_own_data` people's own files (`unveil discover`). Both
+leave the same directory, from which report, review, export, predict and continue work.
+"""
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from rich.console import Console
 
-from unveil import __version__, files, hardware, recipe
+from unveil import __version__, files, hardware, recipe, rng
 from unveil.data import catalog
-from unveil.data.dataset import Dataset
-from unveil.data.scaling import reduced
-from unveil.data.task import make_task
+from unveil.data.dataset import Dataset, Split
+from unveil.data.items import Rows
+from unveil.data.known_new import read_task
+from unveil.data.task import UNLABELLED, Task, Truth, make_task
+from unveil.discovery.count import check_count
+from unveil.discovery.discover import Discovery, discover
+from unveil.discovery.options import own_settings, prepare, with_reduction
+from unveil.discovery.preparation import Preparation
 from unveil.errors import UnveilError
-from unveil.hardware import commit
-from unveil.models.embedding import Embedding
+from unveil.metrics import clustering_accuracy, clustering_scores
+from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
-from unveil.storage import LOCK, identity, locked
-from unveil.training import checkpoint
-from unveil.training.evaluation import features
-from unveil.training.stages import Pipeline
+from unveil.storage import LOCK, Storage, identity, locked
+from unveil.training.stages import kmeans
 
-INPUT_LIMIT = 30_000_000  # values; k-means on more would take longer than it is worth
+MOST_KNOWN = 5000
+"""Labelled items of a data set that are kept in the run directory beside the unlabelled ones."""
+KMEANS_INPUT_VALUES = 30_000_000
+"""k-means on more input values would take longer than it is worth."""
 
 
-def run(
+@dataclass(frozen=True)
+class Corrections:
+    """What a review adds to the given labels."""
+
+    labels: Mapping[str, str]
+    """Labels of new items by their id."""
+    rejected: Mapping[str, str]
+    """Ids of items that were rejected from a class, and that class."""
+    source: str
+    """Which run it was, and the state of its review."""
+
+
+def run_recipe(
     settings: Settings,
     *,
     out: Path,
-    store: Path,
+    stages: Path,
     root: Path | None = None,
     resume: bool = False,
+    corrections: Corrections | None = None,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """All stages of a recipe into the directory `out`; returns the record that is also written there."""
+    """All stages of a recipe into the directory `out`; returns the record that is also written there.
+
+    With corrections, labels of a review join those of the known classes and `data.n_novel` says how many classes are
+    left; then nothing is scored.
+    """
     console = console or Console(stderr=True, markup=False)  # a path may have [brackets]
-    prepare(out, settings, resume=resume)
+    check_directory(out, settings, resume=resume)
     if (out / "record.json").exists():
         console.print(f"{out} is already complete", soft_wrap=True)
         record: dict[str, Any] = files.read_json(out / "record.json")
         return record
-    task, truth = make_task(read(settings, store=store, root=root, console=console), settings.data)
-    check_sizes(len(task.unlabelled), task.n_novel)
-    pipeline = Pipeline(settings, task, truth, store, console)
+    dataset = catalog.load(settings.data.name, root)
+    shown, truth = make_task(dataset, settings.data)
+    encoded, preparation = encode_dataset(dataset, settings, stages, console)
+    task = shown if encoded is dataset else make_task(encoded, settings.data)[0]
+    assert task.ids is not None
+    ids = [task.ids[row] for row in task.unlabelled]
+    true_labels = dict(zip(ids, (truth.novel[label] for label in truth.unlabelled), strict=True))
+    is_new, scored = task.labels == UNLABELLED, truth if corrections is None else None
+    if corrections is not None:
+        task = replace(task.with_labels(corrections.labels), n_novel=settings.data.n_novel)
+    assert task.n_novel is not None
+    check_count(task.n_novel, len(task.unlabelled))
+    source = {"kind": "data set", "name": settings.data.name}
+    if corrections is not None:
+        source["continues"] = corrections.source
     with locked(out, wait=False):
         if (out / "record.json").exists():  # another process has just finished it
             finished: dict[str, Any] = files.read_json(out / "record.json")
             return finished
-        return _run(pipeline, out)
-
-
-def read(settings: Settings, *, store: Path, root: Path | None, console: Console) -> Dataset:
-    """The data set of a recipe, embedded and reduced as it says."""
-    data, machine = settings.data, settings.machine
-    dataset = catalog.load(data.name, root)
-    if data.embed is not None:
-        device = hardware.pick_device(machine.device)
-        precision = hardware.pick_precision(machine, device)
-        embedding = Embedding(
-            name=data.embed,
-            size=data.embed_size,
-            device=device,
-            precision=precision,
-            folder=store,
+        known = np.sort(rng.numpy(0, "look").permutation(np.flatnonzero(~is_new))[:MOST_KNOWN])
+        rows = np.concatenate([known, np.flatnonzero(is_new)])
+        run = _Run(
+            settings=settings,
+            task=task,
+            shown=shown,
+            truth=scored,
+            true_labels=true_labels,
+            preparation=preparation,
+            source=source,
+            rows=rows,
+            new=is_new,
+            storage=Storage(stages, out),
             console=console,
         )
-        dataset = embedding.of(dataset)
-    return reduced(dataset, data)
+        return run.execute(corrections=corrections)
 
 
-def _run(pipeline: Pipeline, out: Path) -> dict[str, Any]:
-    settings, task, console = pipeline.settings, pipeline.task, pipeline.console
-    files.write(out / "config.toml", recipe.dump(settings))
-    files.write_json(out / "environment.json", environment(pipeline))
-    files.write_json(
-        out / "classes.json", {"known": list(task.known), "novel": [f"novel-{i}" for i in range(task.n_novel)]}
-    )
-    pipeline.rotation()
-    pipeline.supervised()
-    pipeline.model.freeze_trunk()
-    pipeline.cache_trunk()
-    evaluator = pipeline.evaluator()
-    small = not isinstance(task.items, tuple) and task.items[0].size * len(task.unlabelled) <= INPUT_LIMIT
-    inputs = evaluator.clusters(pipeline.kmeans("items")) if small else None
-    start = evaluator.clusters(pipeline.kmeans("features"))
-    console.print(f"k-means on the pre-trained features: acc {start['acc']:.3f}")
-    history = pipeline.discovery(out)
-    write_results(out, pipeline)
-    record = {
-        "recipe": settings.name,
-        "method": settings.discovery.method,
-        "seed": settings.seed,
-        "metrics": {k: v for k, v in history[-1].items() if k != "seconds"} if history else {},
-        "kmeans": start,
-        **({} if inputs is None else {"kmeans_inputs": inputs}),
-        "seconds": pipeline.seconds,
-        "warnings": pipeline.warned,
-        **({} if pipeline.cache is None else {"cache": pipeline.cache}),
-        "config": recipe.to_table(settings),
-        "environment": files.read_json(out / "environment.json"),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-    files.write_json(out / "record.json", record)
-    (out / "checkpoint.safetensors").unlink(missing_ok=True)
-    return record
+def run_own_data(
+    known: Path,
+    new: Path,
+    *,
+    out: Path,
+    stages: Path,
+    settings: Settings | None = None,
+    encoder: str = "auto",
+    changes: Mapping[str, Any] | None = None,
+    corrections: Corrections | None = None,
+    console: Console | None = None,
+) -> dict[str, Any]:
+    """Find the novel classes of NEW; everything about it is in the directory `out`. Returns the record.
+
+    `settings` are those of a recipe; without one, the recipe follows from the kind of the items. `changes` are applied
+    to either, by the paths of `recipe.changed_at`.
+    """
+    console = console or Console(stderr=True, markup=False)
+    begun = time.monotonic()
+    task = read_task(known, new)
+    is_new = task.labels == UNLABELLED
+    if corrections is not None:
+        task = task.with_labels(corrections.labels)
+    settings, frozen = own_settings(task.items, settings, encoder, labels=len(task.labelled) > 0)
+    settings = recipe.changed_at(settings, changes or {})
+    data = settings.data
+    task = replace(task, n_novel=data.n_novel, known_in_unlabelled=data.known_in_unlabelled)
+    if len(task.unlabelled) == 0:
+        raise UnveilError(f"there is no new item in {new} (all have labels): nothing to discover")
+    source = {"kind": "files", "known": str(known.resolve()), "new": str(new.resolve()), "encoder": encoder}
+    request = {"source": source, "items": identity(ids=task.ids)}
+    if corrections is not None:
+        request["continues"] = corrections.source
+    check_request(out, settings, request)
+    with locked(out, wait=False):
+        files.write_json(out / "request.json", request)
+        preparation = prepare(task, settings, frozen, folder=stages, device=settings.machine.device)
+        items, readable = preparation.encoded(task.items, console)
+        shown = task if readable.all() else task.take(np.flatnonzero(readable))
+        skipped = [task.id_of(row) for row in np.flatnonzero(~readable)]
+        if len(shown.unlabelled) == 0:
+            raise UnveilError(
+                f"there is no new item in {new} ({skipped[0]} and {len(skipped) - 1} more cannot be read): "
+                "nothing to discover"
+            )
+        preparation = with_reduction(preparation, items, settings)
+        rows = np.arange(len(shown))
+        encoded = replace(shown, items=items)
+        run = _Run(
+            settings=settings,
+            task=encoded,
+            shown=shown,
+            preparation=preparation,
+            source=source,
+            rows=rows,
+            new=is_new[readable],
+            storage=Storage(stages, out),
+            console=console,
+        )
+        return run.execute(skipped=skipped, begun=begun, corrections=corrections)
+
+
+def encode_dataset(dataset: Dataset, settings: Settings, stages: Path, console: Console) -> tuple[Dataset, Preparation]:
+    """The data set with its images replaced by vectors, where the recipe says so, and how that was done."""
+    preparation = Preparation(device=settings.machine.device, folder=stages)
+    data = settings.data
+    if data.encoder is None:
+        return dataset, with_reduction(preparation, dataset.train.items, settings)
+    if dataset.train.items.kind == "vectors":
+        raise UnveilError(f"data.encoder={data.encoder} needs images, and {dataset.name} has vectors: leave it out")
+    preparation = replace(preparation, encoder=data.encoder, encoder_side=data.encoder_size or 96)
+
+    def encoded(split: Split) -> Split:
+        items, readable = preparation.encoded(split.items, console)
+        if not readable.all():
+            bad = split.items.paths[int((~readable).argmax())]
+            raise UnveilError(f"cannot read the image {bad}: replace or remove the file")
+        return replace(split, items=items)
+
+    test = None if dataset.test is None else encoded(dataset.test)
+    dataset = replace(dataset, train=encoded(dataset.train), test=test)
+    return dataset, with_reduction(preparation, dataset.train.items, settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """One run on its way into its directory."""
+
+    settings: Settings
+    task: Task
+    """With encoded items."""
+    shown: Task
+    """With the items as people know them."""
+    truth: Truth | None = None
+    """For scores."""
+    true_labels: Mapping[str, str] | None = None
+    """The true class of new items by id, where it is known."""
+    preparation: Preparation
+    source: dict[str, Any]
+    rows: Rows
+    """The rows that the run directory holds: those that came with a label first."""
+    new: NDArray[np.bool_]
+    """(n,): rows of the task that came without a label; a review may have given them one since."""
+    storage: Storage
+    console: Console
+
+    def execute(
+        self,
+        *,
+        skipped: Sequence[str] = (),
+        begun: float | None = None,
+        corrections: Corrections | None = None,
+    ) -> dict[str, Any]:
+        """Discover, and write everything; returns the record."""
+        out, settings, task = self.storage.run, self.settings, self.task
+        config = recipe.dump(settings)
+        files.write(out / "config.toml", config)
+        result = discover(
+            task,
+            settings,
+            self.preparation,
+            truth=self.truth,
+            storage=self.storage,
+            console=self.console,
+            rows=self.rows,
+            keep_features=True,
+        )
+        names = class_names(task, result.predictor.n_novel)
+        if corrections is not None:
+            self._keep_rejected_away(result, names, corrections.rejected)
+        result.predictor.save(out)
+        record = write(out, self._contents(result, names, self._record(result, skipped, begun), config))
+        (out / "checkpoint.safetensors").unlink(missing_ok=True)
+        shutil.rmtree(out / "work", ignore_errors=True)  # of the rehearsals
+        return record
+
+    def _record(self, result: Discovery, skipped: Sequence[str], begun: float | None) -> dict[str, Any]:
+        settings, task = self.settings, self.task
+        new = task.labels[self.rows] == UNLABELLED
+        seconds = {**result.seconds}
+        if begun is not None:
+            seconds["other"] = round(max(0.0, time.monotonic() - begun - sum(seconds.values())), 1)
+        last = {key: value for key, value in result.history[-1].items() if key != "seconds"} if result.history else {}
+        return {
+            "name": self.storage.run.resolve().name,
+            "source": self.source,
+            "recipe": settings.name,
+            "method": settings.discovery.method,
+            "seed": settings.seed,
+            "summary": summary(result, task, new),
+            "estimate": None if result.estimate is None else result.estimate.to_json(),
+            "forecast": result.forecast.to_json(),
+            "metrics": last,
+            **self._kmeans_scores(result, new),
+            "seconds": seconds,
+            "warnings": list(result.warnings),
+            "skipped": list(skipped),
+            **({} if result.cache is None else {"cache": result.cache}),
+            "config": recipe.to_table(settings),
+            "environment": environment(settings),
+        }
+
+    def _kmeans_scores(self, result: Discovery, new: NDArray[np.bool_]) -> dict[str, Any]:
+        """Scores of k-means on features of unit length and on the inputs, where the truth is known."""
+        if self.truth is None or result.training is None:
+            return {}
+        scores = {"kmeans": clustering_scores(self.truth.unlabelled, result.kmeans[new])}
+        items = result.training.task.items
+        if items.kind != "files" and items.array[0].size * int(new.sum()) <= KMEANS_INPUT_VALUES:
+            labels = kmeans(result.training, "items")
+            scores["kmeans_inputs"] = clustering_scores(self.truth.unlabelled, labels)
+        return scores
+
+    def _contents(self, result: Discovery, names: list[str], record: dict[str, Any], config: str) -> Contents:
+        task, shown, rows = self.task, self.shown, self.rows
+        given = ["" if new else names[label] for new, label in zip(self.new[rows], task.labels[rows], strict=True)]
+        items = shown.items.take(rows)
+        assert result.features is not None
+        return Contents(
+            ids=tuple(shown.id_of(int(row)) for row in rows),
+            new=self.new[rows],
+            given=tuple(given),
+            labels=result.labels,
+            classes=tuple(names),
+            n_known=len(task.known),
+            confidence=result.confidence,
+            typicality=result.typicality,
+            kmeans=result.kmeans,
+            features=result.features,
+            paths=tuple(str(path.resolve()) for path in items.paths) or ("",) * len(rows),
+            pictures=items.array if items.kind == "images" else None,
+            inputs=items.array if items.kind == "vectors" and items.array.ndim == 2 else None,
+            columns=task.columns,
+            truth=self.true_labels,
+            record=record,
+            config=config,
+            history=result.history,
+        )
+
+    def _keep_rejected_away(self, result: Discovery, names: list[str], rejected: Mapping[str, str]) -> None:
+        """An item that was rejected from a class goes to the next likely one."""
+        place = {self.task.id_of(row): row for row in range(len(self.task))}
+        for name, label in rejected.items():
+            row = place.get(name)
+            if row is None or names[result.labels[row]] != label:
+                continue
+            (space,) = result.predictor.spaces(self.task.items, np.array([row]))
+            p = result.predictor.probabilities(space)[0]
+            p[result.labels[row]] = -1
+            result.labels[row] = int(p.argmax())
+            result.confidence[row] = max(0.0, float(p.max()))
+
+
+def class_names(task: Task, n_novel: int) -> list[str]:
+    """Known classes as text, then names for the clusters that no known class has."""
+    from unveil.data.labels import Classes
+
+    known = np.array([str(name) for name in task.known], dtype=object)
+    return [*known.tolist(), *(str(name) for name in Classes(known).novel(n_novel))]
+
+
+def summary(result: Discovery, task: Task, new: NDArray[np.bool_]) -> dict[str, str]:
+    """The result in sentences, by what they are about."""
+    n_known, n_novel = len(task.known), result.predictor.n_novel
+    sizes = np.bincount(result.labels, minlength=n_known + n_novel)[n_known:]
+    classes = f"{n_novel} novel class{'es' if n_novel != 1 else ''}"
+    least, most = int(sizes.min(initial=0)) if n_novel else 0, int(sizes.max(initial=0))
+    each = f"{least} items{' each' if n_novel > 1 else ''}" if least == most else f"{least} to {most} items"
+    sentences = {"result": f"{classes} of {each}" if n_novel else "no novel classes"}
+    if result.estimate is not None:
+        sentences["number"] = result.estimate.sentence()
+    sentences["choice"] = result.choice
+    sentences["accuracy"] = result.forecast.sentence()
+    novel = new & (result.labels >= n_known)
+    if novel.any():
+        same = clustering_accuracy(result.kmeans[novel], result.labels[novel])
+        sentences["agreement"] = f"k-means puts {100 * same:.0f} % of these items into the same clusters"
+    return sentences
+
+
+def environment(settings: Settings) -> dict[str, Any]:
+    """Version, commit and machine."""
+    device = hardware.pick_device(settings.machine.device)
+    machine = hardware.describe(device, hardware.pick_precision(settings.machine, device))
+    return {"unveil": __version__, "commit": hardware.commit(), **machine}
 
 
 def default_folder(settings: Settings, changed: bool) -> Path:
@@ -115,7 +361,7 @@ def default_folder(settings: Settings, changed: bool) -> Path:
     return Path("runs") / f"{settings.name}-{settings.discovery.method}-seed{settings.seed}{mark}"
 
 
-def prepare(out: Path, settings: Settings, *, resume: bool) -> None:
+def check_directory(out: Path, settings: Settings, *, resume: bool) -> None:
     """Make sure that the directory is free, or holds this very run."""
     config = out / "config.toml"
     if out.exists() and not out.is_dir():
@@ -124,55 +370,23 @@ def prepare(out: Path, settings: Settings, *, resume: bool) -> None:
         return
     if not config.exists():
         raise UnveilError(f"{out} is not empty and no run directory: choose another --out")
-    stored = recipe.read(config)
-    if difference := _difference(recipe.to_table(stored), recipe.to_table(settings)):
+    if difference := recipe.difference(recipe.read(config), settings):
         raise UnveilError(f"{out} holds a run with other settings ({difference}): choose another --out")
     if not resume:
         raise UnveilError(f"{out} already holds this run: add --resume to go on with it, or choose another --out")
 
 
-def check_sizes(unlabelled: int, n_novel: int) -> None:
-    """There must be something to discover."""
-    if n_novel > unlabelled:
-        raise UnveilError(f"{n_novel} novel classes in {unlabelled} unlabelled items: give fewer classes or more items")
-
-
-def write_results(out: Path, pipeline: Pipeline) -> None:
-    """Everything that others read: weights, features and predictions."""
-    task, model = pipeline.task, pipeline.model
-    checkpoint.save_model(out / "model.safetensors", model)
-    z = features(model, pipeline.views, task.unlabelled)
-    with torch.no_grad():
-        confidence, cluster = model.novel_head(z).softmax(dim=1).max(dim=1)
-    rows = zip((task.ids[row] for row in task.unlabelled), cluster.tolist(), confidence.tolist(), strict=True)
-    files.write(
-        out / "predictions.csv", table(["id", "cluster", "confidence"], ((i, c, f"{p:.6f}") for i, c, p in rows))
-    )
-    files.write_with(out / "features.npy", lambda file: np.save(file, z.cpu().numpy(), allow_pickle=False))
-
-
-def table(header: list[str], rows: Any) -> str:
-    """CSV text."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def environment(pipeline: Pipeline) -> dict[str, Any]:
-    """Version, commit and machine."""
-    machine = hardware.describe(pipeline.device, pipeline.precision)
-    return {"unveil": __version__, "commit": commit(), **machine}
-
-
-def _difference(stored: dict[str, Any], given: dict[str, Any], where: str = "") -> str:
-    """The first setting that differs, in words; the machine's settings may change between start and resume."""
-    for key in sorted({*stored, *given} - {"machine"}):
-        old, new = stored.get(key), given.get(key)
-        if isinstance(old, dict) and isinstance(new, dict):
-            if found := _difference(old, new, f"{where}{key}."):
-                return found
-        elif old != new:
-            return f"{where}{key} is {old!r} there and {new!r} here"
-    return ""
+def check_request(out: Path, settings: Settings, request: Mapping[str, Any]) -> None:
+    """Make sure that the directory is free, or holds an unfinished discovery of the same data and settings."""
+    if out.exists() and not out.is_dir():
+        raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
+    if not out.exists() or not any(not path.name.startswith(".") for path in out.iterdir()):
+        return
+    if not (out / "request.json").exists():
+        raise UnveilError(f"{out} is not empty and holds no discovery: choose another --out")
+    config = out / "config.toml"
+    same = files.read_json(out / "request.json") == request
+    if not same or (config.exists() and recipe.difference(recipe.read(config), settings)):
+        raise UnveilError(f"{out} holds a discovery of other data or settings: choose another --out")
+    if (out / "record.json").exists():
+        raise UnveilError(f"{out} already holds this discovery, finished: look at it, or choose another --out")

@@ -1,28 +1,23 @@
-"""Embeddings of images by a pretrained encoder, computed once and kept in the store by content.
-
-`data.embed=efficientnet-lite0` turns a data set of images into one of vectors before anything else sees it.
-"""
+"""Embeddings of images by a pretrained encoder, computed once and kept by content where a folder is given."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from unveil import files
-from unveil import storage as store
-from unveil.data.dataset import Dataset, Images, Items, Split, Vectors
-from unveil.data.views import read_image
+from unveil import files, storage
+from unveil.data.items import Images, Items, Vectors
+from unveil.data.pictures import read_image
 from unveil.errors import UnveilError
-from unveil.models import pretrained as backbones
+from unveil.models.pretrained import pretrained
 
-PIXELS = 32
-"""Side to which images are scaled where no pretrained encoder looks at them."""
 CHUNK = 32  # images at a time: their activations stay in a CPU's cache
 
 
@@ -34,82 +29,77 @@ class Embedding:
     size: int
     device: torch.device
     precision: torch.dtype
-    folder: Path
+    folder: Path | None
+    """None: embeddings are not kept."""
     console: Console
 
-    def of(self, dataset: Dataset) -> Dataset:
-        """The data set with every image replaced by its embedding."""
-        if dataset.kind == "vectors":
-            raise UnveilError(
-                f"data.embed={self.name} wants images, and {dataset.name} has vectors: leave data.embed out"
-            )
-
-        def split(part: Split) -> Split:
-            return replace(part, items=self(part.items))
-
-        return replace(dataset, train=split(dataset.train), test=None if dataset.test is None else split(dataset.test))
-
     def __call__(self, items: Items, *, skip_unreadable: bool = False) -> Vectors:
-        """(n, D), memory-mapped. With `skip_unreadable` the rows of files that are no images are NaN."""
-        identity = store.identity(embed=[self.name, self.size], data=store.fingerprint(items))
-        path = self.folder / identity / "embeddings.npy"
-        with store.locked(path.parent):
-            if not path.exists():
-                found = np.concatenate(list(self._made(items, path.parent, skip_unreadable)))
-                files.write_with(path, lambda file: np.save(file, found, allow_pickle=False))
-        vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not skip_unreadable and np.isnan(vectors[:, 0]).any():
-            assert isinstance(items, tuple)
-            bad = items[int(np.isnan(vectors[:, 0]).argmax())]
+        """(n, D). With `skip_unreadable` the rows of files that are not images are NaN; else they are an error."""
+        if items.kind == "vectors":
+            raise UnveilError(f"the encoder {self.name} needs images, and these are vectors: leave the encoder out")
+        vectors = self._computed(items, skip_unreadable) if self.folder is None else self._kept(items, skip_unreadable)
+        unreadable = np.isnan(vectors[:, 0])
+        if not skip_unreadable and unreadable.any():
+            bad = items.paths[int(unreadable.argmax())]
             raise UnveilError(f"cannot read the image {bad}: replace or remove the file")
         return vectors
 
+    def _kept(self, items: Items, skip_unreadable: bool) -> Vectors:
+        """From the folder, where they are computed first if need be; memory-mapped."""
+        assert self.folder is not None
+        identity = storage.identity(embed=[self.name, self.size], data=items.fingerprint())
+        path = self.folder / identity / "embeddings.npy"
+        with storage.locked(path.parent):
+            if not path.exists():
+                computed = self._computed(items, skip_unreadable)
+                files.write_with(path, lambda file: np.save(file, computed, allow_pickle=False))
+        vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        return vectors
+
+    def _computed(self, items: Items, skip_unreadable: bool) -> Vectors:
+        return np.concatenate(list(self._pieces(items, skip_unreadable)))
+
     @torch.no_grad()
-    def _made(self, items: Items, where: Path, skip_unreadable: bool) -> Iterator[Vectors]:
-        encoder, device, console = backbones.pretrained(self.name, self.device), self.device, self.console
+    def _pieces(self, items: Items, skip_unreadable: bool) -> Iterator[Vectors]:
+        encoder, device, console = pretrained(self.name, self.device), self.device, self.console
         size = encoder.size or self.size
-        told = f"embeddings of {len(items):,} images by {self.name} at {size} pixels, in {where}"
-        console.print(told, soft_wrap=True)
+        console.print(f"embeddings of {len(items):,} images by {self.name} at {size} pixels", soft_wrap=True)
         mean = torch.tensor(encoder.mean, device=device).view(1, 3, 1, 1)
         std = torch.tensor(encoder.std, device=device).view(1, 3, 1, 1)
-        starts = range(0, len(items), CHUNK)
-        for start in track(starts, "embeddings", console=console, transient=True, disable=not console.is_terminal):
-            x, read = pictures(items[start : start + CHUNK], size, skip_unreadable)
+        pieces = items.pieces(CHUNK)
+        for piece in track(pieces, "embeddings", console=console, transient=True, disable=not console.is_terminal):
+            x, readable = pictures(piece, size, skip_unreadable)
             x = ((x.to(device) - mean) / std).contiguous(memory_format=torch.channels_last)
             with torch.autocast(device.type, self.precision, enabled=self.precision != torch.float32):
-                found = encoder.features(x).float().cpu().numpy()
-            found[~read] = np.nan
-            yield found
+                vectors = encoder.features(x).float().cpu().numpy()
+            vectors[~readable] = np.nan
+            yield vectors
 
 
-def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Tensor, np.ndarray]:
+def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Tensor, NDArray[np.bool_]]:
     """(B, 3, size, size) in 0..1, and which could be read: arrays scaled as a whole, files one by one."""
-    if isinstance(items, tuple):
-        read = np.ones(len(items), dtype=bool)
-        found = np.zeros((len(items), size, size, 3), dtype=np.uint8)
-        for place, path in enumerate(items):
-            try:
-                found[place] = np.asarray(read_image(path, at_least=size).resize((size, size)))
-            except UnveilError:
-                if not skip_unreadable:
-                    raise
-                read[place] = False
-        return torch.from_numpy(found).permute(0, 3, 1, 2).float() / 255, read
-    x = torch.from_numpy(np.ascontiguousarray(items)).permute(0, 3, 1, 2).float() / 255
-    x = x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
-    x = F.interpolate(x, (size, size), mode="bicubic", align_corners=False, antialias=True).clamp_(0, 1)
-    return x, np.ones(len(x), dtype=bool)
+    if items.kind != "files":
+        x = torch.from_numpy(np.ascontiguousarray(items.array)).permute(0, 3, 1, 2).float() / 255
+        x = x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
+        x = F.interpolate(x, (size, size), mode="bicubic", align_corners=False, antialias=True).clamp_(0, 1)
+        return x, np.ones(len(x), dtype=bool)
+    readable = np.ones(len(items), dtype=bool)
+    pixels = np.zeros((len(items), size, size, 3), dtype=np.uint8)
+    for place, path in enumerate(items.paths):
+        try:
+            pixels[place] = np.asarray(read_image(path, at_least=size).resize((size, size)))
+        except UnveilError:
+            if not skip_unreadable:
+                raise
+            readable[place] = False
+    return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255, readable
 
 
-def images_of(given: Items) -> Images:
-    """(n, 32, 32, 3): what an encoder that is trained here sees."""
-    found = []
-    for start in range(0, len(given), 512):
-        x, read = pictures(given[start : start + 512], PIXELS, skip_unreadable=True)
-        if not read.all():
-            assert isinstance(given, tuple)
-            raise UnveilError(
-                f"cannot read the image {given[start + int((~read).argmax())]}: replace or remove the file"
-            )
-        found.append((x * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy())
-    return np.concatenate(found)
+def square_images(items: Items, side: int) -> tuple[Images, NDArray[np.bool_]]:
+    """(n, side, side, 3) in memory, and which could be read; the others are black."""
+    images, readable = [], []
+    for piece in items.pieces(512):
+        x, read = pictures(piece, side, skip_unreadable=True)
+        images.append((x * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy())
+        readable.append(read)
+    return np.concatenate(images), np.concatenate(readable)

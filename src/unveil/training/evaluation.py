@@ -10,35 +10,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil import rng
-from unveil.data.loader import Rows, clean_draws
 from unveil.data.task import Task, Truth
 from unveil.data.views import Views
 from unveil.methods.baseline import positive_pairs
 from unveil.methods.catalog import METHODS
 from unveil.methods.ncl import neighbors
 from unveil.metrics import clustering_scores, open_accuracy
+from unveil.models.inference import features
 from unveil.models.model import Model
 from unveil.settings import Discovery
 
-CHUNK = 500
 QUERIES, STORED, TRIALS = 500, 2000, 8  # sizes of the samples that diagnostics look at
 MEANS = 5000  # labelled items from which the mean features of known classes come
-
-
-@torch.no_grad()
-def features(model: Model, views: Views, rows: Rows) -> Tensor:
-    """Clean features (n, D) of some rows, with the model in evaluation mode."""
-    model.eval()
-    parts = [model.encode(x) for (x,) in views.stream(clean_draws(rows, CHUNK))]
-    return torch.cat(parts) if parts else torch.zeros(0, model.encoder.dim)
-
-
-@torch.no_grad()
-def inputs(model: Model, views: Views, rows: Rows) -> Tensor:
-    """What goes into the tail (n, …), of images the mean over each channel."""
-    model.eval()
-    parts = [model.trunk(x).float() for (x,) in views.stream(clean_draws(rows, CHUNK))]
-    return torch.cat([part.mean(dim=(2, 3)) if part.ndim == 4 else part for part in parts])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +137,7 @@ class Evaluator:
     def _unlabelled_per_batch(self, unlabelled: int) -> int:
         if self.config.labelled_per_batch is not None:
             return max(2, self.config.batch - self.config.labelled_per_batch)
-        return max(2, round(self.config.batch * unlabelled / len(self.task.ids)))
+        return max(2, round(self.config.batch * unlabelled / len(self.task)))
 
 
 def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery) -> list[str]:

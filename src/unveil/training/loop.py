@@ -27,17 +27,20 @@ def train(
     loader: Loader,
     config: Stage,
     *,
-    folder: Path,
+    folder: Path | None,
     every_seconds: float,
     progress: Progress,
     after_epoch: Callable[[int], Metrics],
 ) -> list[Metrics]:
-    """Train for `config.epochs`, from the checkpoint in `folder` where there is one; returns the metrics by epoch.
+    """Train for `config.epochs`; returns the metrics by epoch.
 
-    `after_epoch` evaluates, and what it returns joins the epoch's mean losses in `metrics.jsonl`. No step waits for
-    the device: values are read for checkpoints, log lines and at the end of an epoch alone.
+    With a `folder` training goes on from the checkpoint there and leaves checkpoints and `metrics.jsonl` in it; without
+    one nothing is written. `after_epoch` evaluates, and what it returns joins the epoch's mean losses. No step waits
+    for the device: values are read for checkpoints, log lines and at the end of an epoch alone.
     """
-    path = folder / "checkpoint.safetensors"
+    path = None if folder is None else folder / "checkpoint.safetensors"
+
+    # The optimizer, and the state of an interrupted training where there is one.
     optimizer = torch.optim.SGD(
         method.trained(),
         lr=config.lr,
@@ -46,7 +49,7 @@ def train(
         weight_decay=config.weight_decay,
         fused=True,
     )
-    state = checkpoint.restore(path, method, optimizer) or checkpoint.fresh()
+    state = (None if path is None else checkpoint.restore(path, method, optimizer)) or checkpoint.fresh()
     sums = {name: torch.tensor(value, device=loader.device) for name, value in state["sums"].items()}
     history: list[Metrics] = state["history"]
     steps, step = loader.steps(), int(state["step"])
@@ -56,6 +59,8 @@ def train(
     def save(epoch: int, step: int) -> None:
         nonlocal saved
         saved = time.monotonic()
+        if path is None:
+            return
         totals = {name: value.item() for name, value in sums.items()}
         record = {"epoch": epoch, "step": step, "sums": totals, "seconds": saved - started, "history": history}
         checkpoint.save(path, method, optimizer, record)
@@ -65,6 +70,7 @@ def train(
         for epoch in range(state["epoch"], config.epochs):
             if step == 0:
                 method.before_epoch(epoch)
+            # The steps of the epoch, from where an interrupted one stopped.
             for batch in loader.epoch(epoch, skip=step):
                 method.train(sum(map(len, batch.views)) > 1)  # BatchNorm has no statistics of a single row
                 rate = learning_rate(config, epoch + batch.step / steps)
@@ -78,6 +84,7 @@ def train(
                     save(epoch, batch.step + 1)
                 if interrupt.asked:
                     raise KeyboardInterrupt
+            # The end of the epoch: mean losses, evaluation, metrics, checkpoint.
             means = {name: value.item() / steps for name, value in sums.items()}
             check_finite(means, config)
             method.eval()
@@ -91,7 +98,8 @@ def train(
             history.append({**metrics, "seconds": round(time.monotonic() - started, 2)})
             progress.epoch_done(history[-1])
             sums, step = {}, 0
-            files.write(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
+            if folder is not None:
+                files.write(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
             save(epoch + 1, 0)
             if interrupt.asked:  # while it was evaluated
                 raise KeyboardInterrupt

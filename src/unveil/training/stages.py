@@ -1,8 +1,13 @@
-"""rotation → supervised → discovery. Each stage can be run, resumed and reused alone."""
+"""The stages of training as functions: rotation → supervised → discovery.
+
+All of them work on one `Training`: the model and the data on their way through the stages. With a `Storage`, finished
+pre-training is stored and found again, and an interrupted stage goes on from its checkpoint; without one, everything
+stays in memory.
+"""
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,9 +19,8 @@ from rich.console import Console
 from sklearn.cluster import KMeans
 from torch import nn
 
-from unveil import files, recipe, rng
-from unveil import storage as store
-from unveil.data.cached_views import CachedViews
+from unveil import files, recipe, rng, storage
+from unveil.data.items import Items
 from unveil.data.loader import Loader
 from unveil.data.task import Task, Truth
 from unveil.data.views import Views, make_views
@@ -29,73 +33,67 @@ from unveil.methods.similarity import LearnSimilarity, similarity_of
 from unveil.methods.supervised import Supervised
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head, start_from_clusters
+from unveil.models.inference import features, inputs
 from unveil.models.model import Model
 from unveil.models.similarity import Similarity
 from unveil.settings import Settings, Stage
+from unveil.storage import Storage
 from unveil.training import checkpoint
-from unveil.training.evaluation import Evaluator, features, inputs, warnings
+from unveil.training.evaluation import Evaluator, warnings
 from unveil.training.loop import Metrics, train
 from unveil.training.progress import Bar
 from unveil.training.trunk_cache import cached_views
 
+Labels = NDArray[np.int64]
+
 
 @dataclass
-class Pipeline:
-    """One run's model and data on their way through the stages."""
+class Training:
+    """One model and its data on their way through the stages."""
 
     settings: Settings
     task: Task
-    truth: Truth | None
-    store: Path
-    console: Console
+    truth: Truth | None = None
+    storage: Storage | None = None
+    console: Console = field(default_factory=lambda: Console(quiet=True))
     seconds: dict[str, float] = field(default_factory=dict)
     """Training time of each stage, as stored with it: a reused stage still says what it cost."""
-    warned: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     """What looked wrong while it ran."""
     cache: dict[str, Any] | None = None
     """What the trunk cache holds, where there is one."""
-    start: NDArray[np.int64] | None = None
-    """Clusters of the unlabelled items from which the novel head starts, in place of those that the settings name."""
 
     def __post_init__(self) -> None:
+        self.settings = fit_to_data(self.settings, self.task)
         machine = self.settings.machine
         self.device = pick_device(machine.device)
         self.precision = pick_precision(machine, self.device)
         self.views = self._views(self.task.items)
-        self._check()
-        self.test_views = self._views(self.task.test_items, like=self.views) if len(self.task.test_ids) else None
-        self.data_id = store.fingerprint(self.task.items)
+        check(self.settings, self.task, self.views)
+        test = self.task.test_items
+        self.test_views = None if test is None or len(test) == 0 else self._views(test, like=self.views)
         self.trained_by = ""  # identity of the last stage that changed the weights
         self.trunk_by = ""  # and of the last that changed the trunk
         self.model = self._fresh_model()
+        self._data_id = ""
 
-    def _views(self, items: object, like: Views | None = None) -> Views:
+    @property
+    def data_id(self) -> str:
+        """The content of the items; computed once, and only where something is stored."""
+        self._data_id = self._data_id or self.task.items.fingerprint()
+        return self._data_id
+
+    def _views(self, items: Items, like: Views | None = None) -> Views:
         s = self.settings
-        return make_views(items, s.data, s.augment, self.device, s.machine.workers, like)  # type: ignore[arg-type]
+        return make_views(items, s.data, s.augment, self.device, s.machine.workers, like)
 
     def _fresh_model(self) -> Model:
         s = self.settings
         seed = s.rotation.seed if s.rotation.epochs else s.supervised.seed
         encoder = build_encoder(s.encoder, self.views.shape, rng.generator(seed, "encoder"))
-        known = linear_head(encoder.dim, len(self.task.known), rng.generator(seed, "known head"))
-        novel = linear_head(encoder.dim, self.task.n_novel, rng.generator(s.seed, "novel head"))
+        known = linear_head(encoder.dim, max(1, len(self.task.known)), rng.generator(seed, "known head"))
+        novel = linear_head(encoder.dim, 1, rng.generator(s.seed, "novel head"))  # discovery draws its own
         return Model(encoder, known, novel, self.precision).to(self.device)
-
-    def _check(self) -> None:
-        """What would otherwise be noticed after hours of pre-training, or when the run directory has been begun."""
-        s = self.settings
-        if s.discovery.method not in NAMES:
-            hint = recipe.suggest(s.discovery.method, NAMES)
-            raise UnveilError(f"discovery.method is '{s.discovery.method}'{hint}")
-        if s.rotation.epochs == 0:
-            return
-        if self.task.kind == "vectors":
-            raise UnveilError("vectors cannot be rotated: set rotation.epochs=0")
-        if self.views.shape[1] != self.views.shape[2]:
-            raise UnveilError(
-                f"rotation needs square images, got {self.views.shape[1]}x{self.views.shape[2]}: "
-                "set rotation.epochs=0, or make the images square"
-            )
 
     def evaluator(self) -> Evaluator:
         """Scores for the current views."""
@@ -108,266 +106,340 @@ class Pipeline:
             seed=self.settings.seed,
         )
 
-    def rotation(self) -> None:
-        """Self-supervision on all items."""
-        config = self.settings.rotation
-        if config.epochs == 0:
+
+def fit_to_data(settings: Settings, task: Task) -> Settings:
+    """The settings with batches that are no larger than the data, and with the passes that `steps` asks for."""
+    n_l, n_u = len(task.labelled), len(task.unlabelled)
+    discovery, supervised = settings.discovery, settings.supervised
+    each = discovery.labelled_per_batch
+    if each is not None:
+        rest = min(discovery.batch - each, max(n_u, 1))
+        each = max(1, min(each, n_l))
+        discovery = replace(discovery, batch=each + rest, labelled_per_batch=each)
+    rows_in_pass, per_step = (n_l, each) if each is not None else (len(task), discovery.batch)
+    discovery = replace(discovery, passes=passes(discovery, rows_in_pass, per_step))
+    supervised = replace(supervised, passes=passes(supervised, n_l, supervised.batch))
+    return replace(settings, supervised=supervised, discovery=discovery)
+
+
+def passes(config: Stage, rows: int, per_step: int) -> int:
+    """How often an epoch goes through `rows`, so that the stage has about `config.steps` steps."""
+    if config.steps is None or config.epochs == 0:
+        return config.passes
+    return max(1, round(config.steps / config.epochs / max(1, -(-rows // max(1, per_step)))))
+
+
+def check(settings: Settings, task: Task, views: Views) -> None:
+    """Tell at once what would otherwise be noticed after hours of pre-training."""
+    if settings.discovery.method not in NAMES:
+        hint = recipe.suggest(settings.discovery.method, NAMES)
+        raise UnveilError(f"discovery.method is '{settings.discovery.method}'{hint}")
+    if settings.rotation.epochs == 0:
+        return
+    if task.items.kind == "vectors":
+        raise UnveilError("vectors cannot be rotated: set rotation.epochs=0")
+    if views.shape[1] != views.shape[2]:
+        raise UnveilError(
+            f"rotation needs square images, got {views.shape[1]}x{views.shape[2]}: "
+            "set rotation.epochs=0, or make the images square"
+        )
+
+
+def pretrain_rotation(training: Training) -> None:
+    """Self-supervision on all items: which way up is the image?"""
+    config, task = training.settings.rotation, training.task
+    if config.epochs == 0:
+        return
+    method = Rotation(training.model, config).to(training.device)
+    loader = _loader(training, config, np.arange(len(task)), config.seed, n_views=1)
+    _stored(training, "rotation", config, method, loader, with_labels=config.known_weight > 0)
+    training.trunk_by = training.trained_by
+
+
+def pretrain_supervised(training: Training) -> None:
+    """Learn the known classes; the trunk stays as self-supervision left it unless the recipe says otherwise."""
+    config, task = training.settings.supervised, training.task
+    if config.epochs == 0 or len(task.labelled) == 0:
+        return
+    if config.train == "tail":
+        training.model.freeze_trunk()
+    loader = _loader(training, config, task.labelled, config.seed, n_views=1)
+    _stored(training, "supervised", config, Supervised(training.model), loader, with_labels=True)
+    if config.train == "all":
+        training.trunk_by = training.trained_by
+
+
+def pretrain(training: Training) -> None:
+    """Both stages before discovery, then the frozen trunk and its cache."""
+    pretrain_rotation(training)
+    pretrain_supervised(training)
+    training.model.freeze_trunk()
+    cache_trunk(training)
+
+
+def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
+    """Find the novel classes; returns the metrics by epoch.
+
+    `start`: clusters of the unlabelled rows from which the novel head starts, in place of those that the settings name.
+    """
+    config, task, model, seed = training.settings.discovery, training.task, training.model, training.settings.seed
+    similarity = pretrain_similarity(training) if config.method in BY_SIMILARITY else None
+    folder = None if training.storage is None else training.storage.run
+    drawn = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
+    model.novel_head = drawn.to(training.device)
+    if config.novel_head != "random" and not (folder is not None and (folder / "checkpoint.safetensors").exists()):
+        z = features(model, training.views, task.unlabelled)
+        if start is None:
+            start = kmeans(training, "tail" if config.novel_head == "inputs" else "features")
+        start_from_clusters(model.novel_head, z, torch.from_numpy(start).to(z.device))
+    context = Context(
+        config=config,
+        seed=seed,
+        labels=task.labels,
+        features=lambda rows: features(model, training.views, rows),
+        similarity=similarity,
+    )
+    method = make_method(model, context).to(training.device)
+    if not method.trains:
+        return _without_training(training, method)
+    loader = _loader(
+        training,
+        config,
+        np.arange(len(task)),
+        seed,
+        n_views=2,
+        labelled_per_batch=config.labelled_per_batch,
+        unlabelled_only=method.unlabelled_only,
+    )
+    history = _train(training, "discovery", config, method, loader, folder, _evaluation(training))
+    training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
+    return history
+
+
+def _evaluation(training: Training) -> Callable[[], Metrics]:
+    """Evaluates the model and tells each warning once."""
+    evaluator, seen = training.evaluator(), set[str]()
+
+    def evaluate() -> Metrics:
+        metrics = evaluator.discovery(training.model)
+        for warning in warnings(metrics, training.task.n_clusters, training.settings.discovery):
+            if (name := warning.partition(":")[0]) not in seen:
+                seen.add(name)
+                training.warnings.append(warning)
+                training.console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+        return metrics
+
+    return evaluate
+
+
+def _without_training(training: Training, method: Method) -> list[Metrics]:
+    begun = time.monotonic()
+    method.after_epoch()
+    training.seconds["discovery"] = round(time.monotonic() - begun, 2)
+    metrics = training.evaluator().discovery(training.model)
+    return [{**metrics, "seconds": training.seconds["discovery"]}]
+
+
+def pretrain_similarity(training: Training) -> Similarity:
+    """A network that tells pairs of one class from pairs of two, learned from the labelled items."""
+    config, task = training.settings.similarity, training.task
+    if config.epochs == 0:
+        raise UnveilError("similarity.epochs is 0, and kcl and mcl need that stage: give 1 or more")
+    network = similarity_of(training.model, rng.generator(config.seed, "similarity")).to(training.device)
+    loader = _loader(
+        training, config, task.labelled, config.seed, n_views=1, classes_per_batch=config.classes_per_batch
+    )
+    method, before = LearnSimilarity(training.model, network), training.trained_by
+    _stored(training, "similarity", config, method, loader, with_labels=True, kept=network)
+    training.trained_by = before  # the model itself is as it was
+    return network
+
+
+def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> Labels:
+    """k-means of the unlabelled items: as they are, as they go into the tail, or by features of unit length.
+
+    With a storage it is kept there: every method with this seed starts from the same clusters.
+    """
+    task, seed = training.task, training.settings.seed
+
+    def fit() -> Labels:
+        labels: Labels = KMeans(task.n_clusters, n_init=10, random_state=seed).fit(_points(training, where)).labels_
+        return labels.astype(np.int64)
+
+    if training.storage is None:
+        return fit()
+    trained = "" if where == "items" else training.trained_by or _untrained(training)
+    made_from = [where, trained, training.data_id, _labels_id(task), task.n_clusters, seed]
+    path = training.storage.stages / storage.identity(kmeans=made_from) / "labels.npy"
+    with storage.locked(path.parent):
+        if not path.exists():
+            fitted = fit()
+            files.write_with(path, lambda file: np.save(file, fitted, allow_pickle=False))
+    stored: Labels = np.load(path, allow_pickle=False)
+    return stored
+
+
+def _points(training: Training, where: str) -> NDArray[np.float32]:
+    rows = training.task.unlabelled
+    if where == "items":
+        return training.task.items.array[rows].reshape(len(rows), -1).astype(np.float32)
+    z = (inputs if where == "tail" else features)(training.model, training.views, rows)
+    points: NDArray[np.float32] = (z if where == "tail" else F.normalize(z, dim=1)).cpu().numpy()
+    return points
+
+
+def cache_trunk(training: Training) -> None:
+    """Keep the frozen trunk's outputs on disk, where the recipe asks for it and the disk allows."""
+    machine = training.settings.machine
+    if machine.cache_views == 0 or training.storage is None:
+        return
+    room = None if machine.cache_gb is None else 1e9 * machine.cache_gb
+    test_views = None
+    if training.test_views is not None:
+        test_views = _cached(training, training.test_views, training.task.test_items, 0, room)
+        if test_views is None:
             return
-        labels = self.task.labels.tobytes().hex() if config.known_weight else ""
-        method = Rotation(self.model, config).to(self.device)
-        loader = self._loader(config, np.arange(len(self.task.ids)), config.seed, n_views=1)
-        self._stored("rotation", config, method, loader, labels, lambda: self.evaluator().supervised(self.model))
-        self.trunk_by = self.trained_by
+        room = None if room is None else room - test_views.layout.bytes
+    train_views = _cached(training, training.views, training.task.items, machine.cache_views, room)
+    if train_views is None:
+        return
+    training.views, training.test_views = train_views, test_views
+    training.model.skip_trunk()
+    layout = train_views.layout
+    training.cache = {"views": layout.views, "dtype": layout.dtype, "bytes": layout.bytes}
+    training.seconds["cache"] = train_views.seconds + (0 if test_views is None else test_views.seconds)
 
-    def supervised(self) -> None:
-        """Known classes; the trunk stays as self-supervision left it unless the recipe says otherwise."""
-        config = self.settings.supervised
-        if config.epochs == 0:
-            return
-        if config.train == "tail":
-            self.model.freeze_trunk()
-        method = Supervised(self.model)
-        loader = self._loader(config, self.task.labelled, config.seed, n_views=1)
-        labels = self.task.labels.tobytes().hex()
-        self._stored("supervised", config, method, loader, labels, lambda: self.evaluator().supervised(self.model))
-        if config.train == "all":
-            self.trunk_by = self.trained_by
 
-    def _stored(
-        self,
-        stage: str,
-        config: Stage,
-        method: Method,
-        loader: Loader,
-        labels: str,
-        evaluate: Callable[[], Metrics],
-        kept: nn.Module | None = None,
-    ) -> None:
-        """Train a stage into the store, or take it from there; `kept` is what it leaves, if not the encoder."""
-        s = self.settings
-        kept = kept or _pretrained(self.model, labels)
-        table = {key: value for key, value in recipe.changed(config).items() if key != "evaluate_every"}
-        self.trained_by = store.identity(
-            stage=stage,
-            settings=table,
-            encoder=self._encoder_identity(),
-            augment=recipe.changed(s.augment),
-            scaling=self._scaling(),
-            data=self.data_id,
-            labels=labels,
-            after=self.trained_by,
-        )
-        folder = self.store / self.trained_by
-        with store.locked(folder):
-            weights = folder / "model.safetensors"
-            if not weights.exists():
-                history = self._train(stage, config, method, loader, folder, evaluate)
-                lines = {
-                    "stage": stage,
-                    "settings": table,
-                    "seconds": history[-1]["seconds"],
-                    "history": history,
-                    "commit": commit(),
-                }
-                files.write_json(folder / "stage.json", lines)
-                checkpoint.save_model(weights, kept)  # last: it marks the stage as finished
-                (folder / "checkpoint.safetensors").unlink(missing_ok=True)
-            else:
-                self.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
-            checkpoint.load_model(weights, kept)
-            self.seconds[stage] = files.read_json(folder / "stage.json")["seconds"]
+def _cached(training: Training, source: Views, items: Items | None, count: int, most: float | None) -> Any:
+    assert training.storage is not None
+    assert items is not None
+    made_from = {
+        "trunk": training.trunk_by or _untrained(training),
+        "data": items.fingerprint(),
+        "augment": recipe.changed(training.settings.augment),
+        **({"scaled_by": training.data_id} if items.kind == "vectors" else {}),
+    }
+    folder, console = training.storage.stages, training.console
+    return cached_views(source, training.model, count, most=most, made_from=made_from, folder=folder, console=console)
 
-    def _encoder_identity(self) -> dict[str, Any]:
-        """The encoder's settings, with the content of a weights file in place of its path."""
-        config = self.settings.encoder
-        weights = {} if config.weights is None else {"weights": store.fingerprint_file(Path(config.weights))}
-        return recipe.changed(config) | weights
 
-    def _train(
-        self,
-        stage: str,
-        config: Stage,
-        method: Method,
-        loader: Loader,
-        folder: Path,
-        evaluate: Callable[[], Metrics],
-    ) -> list[Metrics]:
-        def after_epoch(epoch: int) -> Metrics:
-            last = epoch + 1 == config.epochs
-            return evaluate() if last or (epoch + 1) % config.evaluate_every == 0 else {}
+def _stored(
+    training: Training,
+    stage: str,
+    config: Stage,
+    method: Method,
+    loader: Loader,
+    *,
+    with_labels: bool,
+    kept: nn.Module | None = None,
+) -> None:
+    """Train a stage, or take it from the storage; `kept` is what it leaves, if not the encoder."""
 
-        return train(
-            method,
-            loader,
-            config,
-            folder=folder,
-            every_seconds=self.settings.machine.checkpoint_seconds,
-            progress=Bar(stage, self.console),
-            after_epoch=after_epoch,
-        )
+    def evaluate() -> Metrics:
+        return {} if kept is not None else training.evaluator().supervised(training.model)
 
-    def cache_trunk(self) -> None:
-        """Keep the frozen trunk's outputs on disk, where the recipe asks for it and the disk allows."""
-        count = self.settings.machine.cache_views
-        if count == 0:
-            return
-        room = None if self.settings.machine.cache_gb is None else 1e9 * self.settings.machine.cache_gb
-        test_views = None
-        if self.test_views is not None:
-            test_views = self._cached(self.test_views, self.task.test_items, 0, room)
-            if test_views is None:
-                return
-            room = None if room is None else room - test_views.layout.bytes
-        train_views = self._cached(self.views, self.task.items, count, room)
-        if train_views is None:
-            return
-        self.views, self.test_views = train_views, test_views
-        self.model.skip_trunk()
-        layout = train_views.layout
-        self.cache = {"views": layout.views, "dtype": layout.dtype, "bytes": layout.bytes}
-        self.seconds["cache"] = train_views.seconds + (0 if test_views is None else test_views.seconds)
+    if training.storage is None:
+        history = _train(training, stage, config, method, loader, None, evaluate)
+        training.seconds[stage] = history[-1]["seconds"]
+        return
+    settings, labels = training.settings, _labels_id(training.task) if with_labels else ""
+    weights_of = kept or _pretrained(training.model, labels)
+    table = {key: value for key, value in recipe.changed(config).items() if key != "evaluate_every"}
+    training.trained_by = storage.identity(
+        stage=stage,
+        settings=table,
+        encoder=_encoder_identity(settings),
+        augment=recipe.changed(settings.augment),
+        scaling=_scaling(settings),
+        data=training.data_id,
+        labels=labels,
+        after=training.trained_by,
+    )
+    folder = training.storage.stages / training.trained_by
+    with storage.locked(folder):
+        weights = folder / "model.safetensors"
+        if not weights.exists():
+            history = _train(training, stage, config, method, loader, folder, evaluate)
+            lines = {
+                "stage": stage,
+                "settings": table,
+                "seconds": history[-1]["seconds"],
+                "history": history,
+                "commit": commit(),
+            }
+            files.write_json(folder / "stage.json", lines)
+            checkpoint.save_model(weights, weights_of)  # last: it marks the stage as finished
+            (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+        else:
+            training.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
+        checkpoint.load_model(weights, weights_of)
+        training.seconds[stage] = files.read_json(folder / "stage.json")["seconds"]
 
-    def _cached(self, source: Views, items: object, count: int, most: float | None) -> CachedViews | None:
-        made_from = {
-            "trunk": self.trunk_by or self._untrained(),
-            "data": store.fingerprint(items),  # type: ignore[arg-type]
-            "augment": recipe.changed(self.settings.augment),
-            **({"scaled_by": self.data_id} if self.task.kind == "vectors" else {}),
-        }
-        return cached_views(
-            source, self.model, count, most=most, made_from=made_from, folder=self.store, console=self.console
-        )
 
-    def _untrained(self) -> str:
-        """What a trunk depends on that no stage has trained."""
-        state = self.model.encoder.trunk.state_dict()
-        weights = {name: store.fingerprint(value.cpu().flatten().numpy()) for name, value in state.items()}
-        return store.identity(weights=weights, scaling=self._scaling())
+def _train(
+    training: Training,
+    stage: str,
+    config: Stage,
+    method: Method,
+    loader: Loader,
+    folder: Path | None,
+    evaluate: Callable[[], Metrics],
+) -> list[Metrics]:
+    def after_epoch(epoch: int) -> Metrics:
+        last = epoch + 1 == config.epochs
+        return evaluate() if last or (epoch + 1) % config.evaluate_every == 0 else {}
 
-    def _scaling(self) -> list[Any]:
-        """How items are scaled before a network sees them."""
-        data = self.settings.data
-        return [data.mean, data.std, *([data.scaling] if data.scaling != "feature" else [])]
+    return train(
+        method,
+        loader,
+        config,
+        folder=folder,
+        every_seconds=training.settings.machine.checkpoint_seconds,
+        progress=Bar(stage, training.console),
+        after_epoch=after_epoch,
+    )
 
-    def discovery(self, folder: Path) -> list[Metrics]:
-        """The stage that finds the novel classes. Its checkpoint lives in the run directory."""
-        config, s = self.settings.discovery, self.settings
-        evaluator = self.evaluator()
-        similarity = self.similarity() if config.method in BY_SIMILARITY else None
-        # drawn here and not before: a stage that another seed began has left its own in the model
-        fresh = linear_head(self.model.encoder.dim, self.task.n_novel, rng.generator(s.seed, "novel head"))
-        self.model.novel_head.load_state_dict(fresh.state_dict())
-        if config.novel_head != "random" and not (folder / "checkpoint.safetensors").exists():
-            z = features(self.model, self.views, self.task.unlabelled)
-            where: Literal["tail", "features"] = "tail" if config.novel_head == "inputs" else "features"
-            labels = self.kmeans(where) if self.start is None else self.start
-            start_from_clusters(self.model.novel_head, z, torch.from_numpy(labels).to(z.device))
-        method = make_method(
-            self.model,
-            Context(
-                config=config,
-                seed=s.seed,
-                labels=self.task.labels,
-                features=lambda rows: features(self.model, self.views, rows),
-                similarity=similarity,
-            ),
-        )
-        method.to(self.device)
-        if not method.trains:
-            return self._fitted(method, evaluator)
-        loader = self._loader(
-            config,
-            np.arange(len(self.task.ids)),
-            s.seed,
-            n_views=2,
-            labelled_per_batch=config.labelled_per_batch,
-            unlabelled_only=method.unlabelled_only,
-        )
-        warned: set[str] = set()
 
-        def evaluate() -> Metrics:
-            metrics = evaluator.discovery(self.model)
-            for warning in warnings(metrics, self.task.n_novel, config):
-                if (name := warning.partition(":")[0]) not in warned:
-                    warned.add(name)
-                    self.warned.append(warning)
-                    self.console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
-            return metrics
-
-        history = self._train("discovery", config, method, loader, folder, evaluate)
-        self.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
-        return history
-
-    def _fitted(self, method: Method, evaluator: Evaluator) -> list[Metrics]:
-        """A method without training."""
-        begun = time.monotonic()
-        method.after_epoch()
-        self.seconds["discovery"] = round(time.monotonic() - begun, 2)
-        return [{**evaluator.discovery(self.model), "seconds": self.seconds["discovery"]}]
-
-    def kmeans(self, where: Literal["items", "tail", "features"]) -> NDArray[np.int64]:
-        """k-means of the unlabelled items: as they are, as they go into the tail, or by their normalised features.
-
-        It is kept in the store: every method with this seed starts from the same clusters.
-        """
-        task, seed = self.task, self.settings.seed
-        trained = "" if where == "items" else self.trained_by or self._untrained()
-        made_from = [where, trained, self.data_id, task.labels.tobytes().hex(), task.n_novel, seed]
-        path = self.store / store.identity(kmeans=made_from) / "labels.npy"
-        with store.locked(path.parent):
-            if not path.exists():
-                fitted = KMeans(task.n_novel, n_init=10, random_state=seed).fit(self._points(where))
-                files.write_with(path, lambda file: np.save(file, fitted.labels_.astype(np.int64), allow_pickle=False))
-        labels: NDArray[np.int64] = np.load(path, allow_pickle=False)
-        return labels
-
-    def _points(self, where: str) -> NDArray[np.float32]:
-        rows, items = self.task.unlabelled, self.task.items
-        if where == "items":
-            assert not isinstance(items, tuple)
-            return items[rows].reshape(len(rows), -1).astype(np.float32)
-        points = inputs if where == "tail" else features
-        z = points(self.model, self.views, rows)
-        found: NDArray[np.float32] = (z if where == "tail" else F.normalize(z, dim=1)).cpu().numpy()
-        return found
-
-    def similarity(self) -> Similarity:
-        """A network that tells pairs of one class from pairs of two, learned from the labelled items."""
-        config = self.settings.similarity
-        if config.epochs == 0:
-            raise UnveilError("similarity.epochs is 0, and kcl and mcl need that stage: give 1 or more")
-        network = similarity_of(self.model, rng.generator(config.seed, "similarity")).to(self.device)
-        loader = self._loader(
-            config, self.task.labelled, config.seed, n_views=1, classes_per_batch=config.classes_per_batch
-        )
-        labels, last = self.task.labels.tobytes().hex(), self.trained_by
-        self._stored("similarity", config, LearnSimilarity(self.model, network), loader, labels, dict, network)
-        self.trained_by = last  # the model itself is as it was
-        return network
-
-    def _loader(
-        self,
-        config: Stage,
-        rows: np.ndarray,
-        seed: int,
-        *,
-        n_views: int,
-        **options: Any,
-    ) -> Loader:
-        return Loader(
-            views=self.views,
-            labels=self.task.labels,
-            rows=rows,
-            batch=config.batch,
-            passes=config.passes,
-            seed=seed,
-            device=self.device,
-            n_views=n_views,
-            **options,
-        )
+def _loader(training: Training, config: Stage, rows: Labels, seed: int, *, n_views: int, **options: Any) -> Loader:
+    return Loader(
+        views=training.views,
+        labels=training.task.labels,
+        rows=rows,
+        batch=config.batch,
+        passes=config.passes,
+        seed=seed,
+        device=training.device,
+        n_views=n_views,
+        augment_single_view=training.settings.augment.pretraining,
+        **options,
+    )
 
 
 def _pretrained(model: Model, labels: str) -> nn.ModuleDict:
     """What a stage leaves behind: the known head only where labels were used, and never the novel head, which every
     discovery seed draws for itself."""
     return nn.ModuleDict({"encoder": model.encoder} | ({"known_head": model.known_head} if labels else {}))
+
+
+def _labels_id(task: Task) -> str:
+    return task.labels.tobytes().hex()
+
+
+def _encoder_identity(settings: Settings) -> dict[str, Any]:
+    """The encoder's settings, with the content of a weights file in place of its path."""
+    config = settings.encoder
+    weights = {} if config.weights is None else {"weights": storage.fingerprint_file(Path(config.weights))}
+    return recipe.changed(config) | weights
+
+
+def _scaling(settings: Settings) -> list[Any]:
+    """How items are scaled before a network sees them."""
+    data = settings.data
+    return [data.mean, data.std, *([data.scaling] if data.scaling != "feature" else [])]
+
+
+def _untrained(training: Training) -> str:
+    """What a trunk depends on that no stage has trained."""
+    state = training.model.encoder.trunk.state_dict()
+    weights = {name: Items.of(value.cpu().float().flatten().numpy()).fingerprint() for name, value in state.items()}
+    return storage.identity(weights=weights, scaling=_scaling(training.settings))

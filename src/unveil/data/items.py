@@ -1,0 +1,79 @@
+"""What is to be classified: images in memory, image files, or vectors. One type for all of them."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Images = NDArray[np.uint8]
+"""(n, height, width, channels) with 1 or 3 channels."""
+Vectors = NDArray[np.float32]
+"""(n, features) or (n, views, features), finite; may be memory-mapped."""
+Rows = NDArray[np.int64]
+
+PIECE = 8192
+"""Rows that are read together, so that memory-mapped files need little memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """Rows of one kind: `images` (one uint8 array), `files` (paths, decoded when needed) or `vectors`."""
+
+    kind: Literal["images", "files", "vectors"]
+    values: Any
+    """The array, or the tuple of paths."""
+
+    @staticmethod
+    def of(values: NDArray[Any] | Sequence[Path]) -> "Items":
+        """Items of an array (uint8: images, float: vectors) or of paths to image files."""
+        if isinstance(values, np.ndarray):
+            return Items("images" if values.dtype == np.uint8 else "vectors", values)
+        return Items("files", tuple(values))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """The images or vectors; image files have no array."""
+        assert self.kind != "files", "image files are not in memory"
+        return cast(NDArray[Any], self.values)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The image files; empty for other kinds."""
+        return self.values if self.kind == "files" else ()
+
+    def take(self, rows: Rows | slice) -> "Items":
+        """Some of the rows."""
+        if self.kind != "files" or isinstance(rows, slice):
+            return Items(self.kind, self.values[rows])
+        return Items(self.kind, tuple(self.values[row] for row in rows))
+
+    def pieces(self, size: int = PIECE) -> "list[Items]":
+        """The rows in order, `size` at a time."""
+        return [self.take(slice(start, start + size)) for start in range(0, len(self), size)]
+
+    def and_then(self, others: "Items") -> "Items":
+        """These rows and those of `others`, which must be of the same kind."""
+        assert self.kind == others.kind
+        if self.kind == "files":
+            return Items(self.kind, (*self.values, *others.values))
+        return Items(self.kind, np.concatenate([self.values, others.values]))
+
+    def fingerprint(self) -> str:
+        """A short text that changes with the content: of bytes, or for files of their names, sizes and times."""
+        digest = hashlib.sha256()
+        if self.kind == "files":
+            for path in self.paths:
+                status = path.stat()
+                digest.update(f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+            return digest.hexdigest()[:20]
+        digest.update(f"{self.array.shape} {self.array.dtype}".encode())
+        for piece in self.pieces():
+            digest.update(np.ascontiguousarray(piece.array).data)
+        return digest.hexdigest()[:20]

@@ -1,0 +1,59 @@
+"""Image files as pictures: decoded, upright, in RGB, cropped. Nothing here needs torch."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFile, ImageOps
+
+from unveil.errors import UnveilError
+from unveil.settings import Augment
+
+ImageFile.LOAD_TRUNCATED_IMAGES = False  # a cut-off file is an error, not a half grey picture
+
+
+def read_image(path: Path, at_least: int = 0) -> Image.Image:
+    """A file as RGB, upright. A JPEG is decoded at the smallest scale that keeps both sides `at_least` so long."""
+    try:
+        picture: Image.Image = Image.open(path)
+        if at_least:
+            picture.draft("RGB", (at_least * 2, at_least * 2))
+        return as_rgb(ImageOps.exif_transpose(picture))
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise UnveilError(f"cannot read the image {path} ({error}): replace or remove the file") from None
+
+
+def as_rgb(picture: Image.Image) -> Image.Image:
+    """Any mode as RGB: what is transparent becomes white, 16-bit grey keeps its upper 8 bits."""
+    if picture.mode.startswith("I"):
+        wide = np.asarray(picture)
+        shift = 8 if wide.max(initial=0) > 255 else 0
+        return Image.fromarray((wide >> shift).astype(np.uint8)).convert("RGB")
+    if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
+        layer = picture.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
+    return picture.convert("RGB")
+
+
+def crop(picture: Image.Image, config: Augment, generator: np.random.Generator) -> NDArray[np.uint8]:
+    """A random resized crop (area share and a ratio of sides from 3/4 to 4/3), mirrored every second time."""
+    assert config.size is not None
+    low, high = config.crop or (1.0, 1.0)
+    area = picture.width * picture.height * generator.uniform(low, high)
+    ratio = np.exp(generator.uniform(np.log(3 / 4), np.log(4 / 3)))
+    width, height = min(np.sqrt(area * ratio), picture.width), min(np.sqrt(area / ratio), picture.height)
+    left, top = generator.uniform(0, picture.width - width), generator.uniform(0, picture.height - height)
+    size = (config.size, config.size)
+    view = picture.resize(size, Image.Resampling.BILINEAR, box=(left, top, left + width, top + height))
+    if config.flip and generator.random() < 0.5:
+        view = view.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return np.asarray(view)
+
+
+def center(picture: Image.Image, config: Augment) -> NDArray[np.uint8]:
+    """The clean view: the middle 7/8 of the short side, as a square."""
+    assert config.size is not None
+    side = min(picture.size) * 7 / 8
+    left, top = (picture.width - side) / 2, (picture.height - side) / 2
+    size = (config.size, config.size)
+    return np.asarray(picture.resize(size, Image.Resampling.BILINEAR, box=(left, top, left + side, top + side)))

@@ -1,0 +1,109 @@
+"""One fit: a task, the clusters it starts from, a candidate that is trained."""
+
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from unveil.data.task import Task
+from unveil.discovery.candidates import Candidate
+from unveil.discovery.clusters import Clusters, Labels, Matrix, assigned, kmeans, semi_kmeans, sums_by
+from unveil.discovery.known_neighbors import recognise
+from unveil.models.inference import features
+from unveil.models.model import Model
+from unveil.storage import Storage
+from unveil.training.loop import Metrics
+from unveil.training.stages import Training, discover, pretrain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """The trained network, and its clusters of the unlabelled rows."""
+
+    model: Model
+    clusters: Labels
+    confidence: NDArray[np.float32]
+    """Largest probability of the novel head; the softmax is more certain than it should be."""
+    history: list[Metrics]
+    warnings: tuple[str, ...]
+
+
+def clean_vectors(task: Task) -> Matrix:
+    """(n, d): the vectors of a task; of items with several views the first."""
+    x: Matrix = task.items.array
+    return x if x.ndim == 2 else x[:, 0]
+
+
+def pretrained(training: Training) -> Training:
+    """The training after the stages that come before discovery."""
+    pretrain(training)
+    return training
+
+
+def points_of(training: Training) -> Matrix:
+    """(n, d): where clusters are looked for: the vectors, or of images the pre-trained features at unit length."""
+    if training.task.items.kind == "vectors":
+        return clean_vectors(training.task)
+    z = features(training.model, training.views, np.arange(len(training.task)))
+    points: Matrix = torch.nn.functional.normalize(z, dim=1).cpu().numpy()
+    return points
+
+
+def start_clusters(task: Task, points: Matrix, seed: int) -> Clusters:
+    """k-means of the unlabelled rows.
+
+    Where these may be of known classes: of the rows that have no known class around them, beside a center for each
+    known class. Where there are too few rows to tell, k-means with the labelled rows held in their classes.
+    """
+    rows = task.unlabelled
+    if not task.known_in_unlabelled:
+        return kmeans(points[rows], task.n_clusters, seed)
+    assert task.n_novel is not None
+    n_known, labelled, y = len(task.known), points[task.labelled], task.labels[task.labelled]
+    recognised = recognise(labelled, y, points[rows], seed)
+    if recognised is None or (~recognised.known).sum() <= task.n_novel:
+        return semi_kmeans(points[rows], labelled, y, task.n_clusters, seed)
+    drawn = points[rows[recognised.unlabelled]]
+    known = (
+        np.concatenate([labelled, drawn[recognised.known]]),
+        np.concatenate([y, recognised.label[recognised.known]]),
+    )
+    means = sums_by(*known, n_known) / np.maximum(np.bincount(known[1], minlength=n_known), 1)[:, None]
+    novel = kmeans(drawn[~recognised.known], task.n_novel, seed)
+    return assigned(points[rows], np.concatenate([means.astype(np.float32), novel.centers]))
+
+
+def train_candidate(
+    training: Training, task: Task, candidate: Candidate, start: Labels | None, storage: Storage | None
+) -> Trained:
+    """Train a candidate from pre-trained weights, which stay as they are: several candidates share them.
+
+    With k-means nothing is trained and the start clusters are kept.
+    """
+    copied = copy.copy(training)
+    copied.model = copy.deepcopy(training.model)
+    copied.settings = candidate.applied_to(training.settings)
+    copied.task, copied.storage, copied.warnings = task, storage, []
+    clusters = start if start is not None else np.zeros(len(task.unlabelled), dtype=np.int64)
+    confidence, history = np.ones(len(clusters), dtype=np.float32), list[Metrics]()
+    if candidate.method is not None:
+        history = discover(copied, start)
+        training.seconds["discovery"] = copied.seconds["discovery"]
+        z = features(copied.model, copied.views, task.unlabelled)
+        with torch.no_grad():
+            best = copied.model.novel_head(z).softmax(dim=1).max(dim=1)
+        confidence, clusters = best.values.cpu().numpy(), best.indices.cpu().numpy()
+    return Trained(
+        model=copied.model.eval(),
+        clusters=clusters,
+        confidence=confidence,
+        history=history,
+        warnings=tuple(copied.warnings),
+    )
+
+
+def with_count(task: Task, n_novel: int) -> Task:
+    """The task with the number of novel classes."""
+    return replace(task, n_novel=n_novel)

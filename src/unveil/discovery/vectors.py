@@ -1,0 +1,68 @@
+"""Before a fit on vectors: which rows are trained on, and how they are scaled."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unveil import rng
+from unveil.data.scaling import Reduction, fit_reduction
+from unveil.discovery.clusters import Labels, Matrix, kmeans
+from unveil.metrics import clustering_accuracy
+
+MOST_ROWS = 60_000
+"""Rows that are trained on; the others are only labelled."""
+PER_CLASS = 50
+"""Items of a known class that are among them, where it has so many."""
+COMPONENTS = 256
+UNIT_LENGTH_FROM = 16
+"""Vectors of fewer numbers are not brought to unit length: too much would be lost."""
+SCALING_ROWS, SCALING_DRAWS = 3000, 5
+"""Known items by which the scaling is chosen, and draws of them: a single k-means may be far off."""
+
+
+def training_rows(labels: Labels, seed: int) -> Labels:
+    """At most 60,000 rows, half of them labelled where there are that many; no class is left out."""
+    if len(labels) <= MOST_ROWS:
+        return np.arange(len(labels))
+    draw = rng.numpy(seed, "training rows")
+    order = draw.permutation(len(labels))
+    labelled, unlabelled = order[labels[order] != -1], order[labels[order] == -1]
+    count = min(len(labelled), max(MOST_ROWS // 2, MOST_ROWS - len(unlabelled)))
+    rank = np.zeros(len(labelled), dtype=np.int64)  # the first items of every class come before all others
+    for label in np.unique(labels[labelled]):
+        members = np.flatnonzero(labels[labelled] == label)
+        rank[members] = np.minimum(np.arange(len(members)), PER_CLASS)
+    first = labelled[np.argsort(rank, kind="stable")[:count]]
+    return np.sort(np.concatenate([first, unlabelled[: MOST_ROWS - count]]))
+
+
+def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
+    """Unit length or standardised columns, whichever lets k-means find the known classes better; with the reason."""
+    standard = fit_reduction(x, standardise=True, components=COMPONENTS)
+    if x.shape[1] < UNIT_LENGTH_FROM:
+        return standard, "every column is standardised"
+    unit = fit_reduction(x, unit=True, components=COMPONENTS)
+    known, labelled = len(np.unique(y[y >= 0])), np.flatnonzero(y >= 0)
+    if known < 2 or min(len(labelled), SCALING_ROWS) < 5 * known:
+        return unit, "every vector is brought to unit length"
+    scores = [_accuracies(x, y, (unit, standard), known, seed, number) for number in range(SCALING_DRAWS)]
+    first, second = np.mean(scores, axis=0)
+    reason = (
+        f"k-means finds known classes with {100 * first:.0f} % accuracy at unit length and with "
+        f"{100 * second:.0f} % on standardised columns"
+    )
+    if second > first + 0.02:
+        return standard, f"every column is standardised ({reason})"
+    return unit, f"every vector is brought to unit length ({reason})"
+
+
+def _accuracies(
+    x: Matrix, y: Labels, reductions: Sequence[Reduction], known: int, seed: int, number: int
+) -> list[float]:
+    """Accuracy of k-means on a draw of known items, for each way of scaling."""
+    draw = rng.numpy(seed, "scaling", number)
+    rows = np.sort(draw.permutation(np.flatnonzero(y >= 0))[:SCALING_ROWS])
+    return [
+        clustering_accuracy(y[rows], kmeans(reduce(x[rows]), known, seed + number, n_init=3).labels)
+        for reduce in reductions
+    ]
