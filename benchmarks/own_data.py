@@ -6,7 +6,6 @@ not made again. Novel labels are used for scoring alone.
 """
 
 import argparse
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -16,19 +15,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from unveil.numerics import unit_rows
 
-from unveil import NovelClassDiscovery, files, hardware
+from unveil import NovelClassDiscovery, files, hardware, recipe
 from unveil.data import catalog
+from unveil.data.items import Items
+from unveil.data.task import Task
 from unveil.discovery.clusters import kmeans, semi_kmeans
 from unveil.discovery.count import estimate_classes
-from unveil.discovery.fitting import KMEANS, Problem, start_clusters, train
-from unveil.discovery.own_data import environment
-from unveil.discovery.predictor import Learned
-from unveil.discovery.preparation import choose_reduction, training_rows
+from unveil.discovery.run import environment
+from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.metrics import clustering_accuracy
 from unveil.models.embedding import Embedding
+from unveil.models.inference import features
 from unveil.settings import Machine
 from unveil.storage import default_store
+from unveil.training.stages import Training, pretrain
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def load(split: Split) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[
         )
         x = np.array(embedding(dataset.train.items))
     else:
-        x = np.asarray(dataset.train.items).reshape(len(truth), -1).astype(np.float32)
+        x = dataset.train.items.array.reshape(len(truth), -1).astype(np.float32)
     hidden = np.isin(truth, np.array(split.novel(len(dataset.classes))))
     return x, np.where(hidden, -1, truth), truth
 
@@ -110,17 +112,17 @@ def measure(name: str, split: Split, seed: int) -> dict[str, object]:
     labels[y[rows] >= 0] = known
     reduction, _ = choose_reduction(x[rows], labels, seed)
     z = reduction(x[rows])
-    problem = Problem(x=z, labels=labels, n_novel=count)
+    task = Task(name=name, items=Items.of(z), labels=labels, known=tuple(classes.tolist()), n_novel=count)
     semi = semi_kmeans(z[labels < 0], z[labels >= 0], known, len(classes) + count, seed)
     begun = time.monotonic()
     counted = estimate_classes(z[labels >= 0], known, z[labels < 0], seed=seed)
     counting = time.monotonic() - begun
-    trust = found.trust_
+    trust = found.forecast_
     accuracy = {
         "unveil": clustering_accuracy(truth[hidden], found.labels_[hidden]),
         "kmeans": clustering_accuracy(truth[hidden], found.kmeans_labels_[hidden]),
         "semi_kmeans": clustering_accuracy(truth[rows][labels < 0], semi.labels),
-        "supervised_kmeans": clustering_accuracy(truth[rows][labels < 0], _after_training(problem, reduction, seed)),
+        "supervised_kmeans": clustering_accuracy(truth[rows][labels < 0], _after_training(task, seed)),
     }
     return {
         "task": name,
@@ -136,34 +138,16 @@ def measure(name: str, split: Split, seed: int) -> dict[str, object]:
         "warnings": [str(warning.message) for warning in caught],
         "seconds": {"fit": round(seconds, 1), "count": round(counting, 1)},
         "config": {key: value for key, value in found.get_params().items() if key != "store"},
-        "environment": environment("auto"),
+        "environment": environment(recipe.load("vectors")),
     }
 
 
-def _after_training(problem: Problem, reduction: object, seed: int) -> NDArray[np.int64]:
+def _after_training(task: Task, seed: int) -> NDArray[np.int64]:
     """k-means on the features of a tail that has learned the known classes."""
-    with tempfile.TemporaryDirectory() as folder:
-        trained = train(
-            problem,
-            KMEANS,
-            start_clusters(problem, seed),
-            seed=seed,
-            steps=1,
-            folder=Path(folder),
-            console=Console(quiet=True),
-            device="auto",
-        )
-    learned = Learned(
-        reduction=reduction,  # type: ignore[arg-type]
-        mean=trained.mean,
-        scale=trained.scale,
-        n_known=problem.n_known,
-        n_novel=problem.n_novel,
-        model=trained.model,
-    )
-    z = np.concatenate([learned.tail(part) for part in np.array_split(problem.x[problem.unlabelled], 20)])
-    unit = z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
-    return kmeans(unit, problem.n_novel, seed).labels
+    training = Training(recipe.load("vectors", [f"seed={seed}"]), task)
+    pretrain(training)
+    z = features(training.model, training.views, task.unlabelled).cpu().numpy()
+    return kmeans(unit_rows(z), task.n_clusters, seed).labels
 
 
 def plot(folder: Path, path: Path) -> None:

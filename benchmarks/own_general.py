@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.own_data import TASKS, load
-from unveil import NovelClassDiscovery, files
+from unveil import NovelClassDiscovery, files, recipe
+from unveil.data.items import Items
+from unveil.data.task import Task
 from unveil.discovery.clusters import semi_kmeans
 from unveil.discovery.count import estimate_classes
-from unveil.discovery.fitting import Problem
-from unveil.discovery.own_data import environment
-from unveil.discovery.preparation import choose_reduction, looks_known, training_rows
+from unveil.discovery.known_neighbors import warn_of_known_classes
+from unveil.discovery.run import environment
+from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.metrics import open_accuracy
 
 
@@ -39,9 +41,10 @@ def measure(name: str, seed: int) -> dict[str, object]:
     rows = training_rows(y, seed)
     labels = np.where(y[rows] >= 0, truth[rows], -1)
     z = choose_reduction(x[rows], labels, seed)[0](x[rows])
-    counted = estimate_classes(z[labels >= 0], labels[labels >= 0], z[labels < 0], seed=seed, inside=True)
+    counted = estimate_classes(z[labels >= 0], labels[labels >= 0], z[labels < 0], seed=seed, known_in_unlabelled=True)
+    task = Task(name=name, items=Items.of(z), labels=labels, known=tuple(known.tolist()), n_novel=count)
     semi = semi_kmeans(z[labels < 0], z[labels >= 0], labels[labels >= 0], len(names), seed)
-    trust = found.trust_
+    trust = found.forecast_
 
     def scores(clusters: NDArray[np.int64], at: NDArray[np.int64]) -> dict[str, float]:
         return open_accuracy(truth[at], clusters, len(known))
@@ -63,12 +66,12 @@ def measure(name: str, seed: int) -> dict[str, object]:
         },
         "expected": {"accuracy": trust.accuracy, "low": trust.low, "high": trust.high},
         "counted": {"number": counted.number, "low": counted.low, "high": counted.high},
-        "warned": bool(looks_known(Problem(x=z, labels=labels, n_novel=count), seed)),
+        "warned": bool(warn_of_known_classes(task, z, seed)),
         "rehearsals": list(trust.rehearsals),
         "choice": found.choice_,
         "seconds": round(seconds, 1),
         "config": {key: value for key, value in found.get_params().items() if key != "store"},
-        "environment": environment("auto"),
+        "environment": environment(recipe.load("vectors")),
     }
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unveil import files
-from unveil.discovery.own_data import environment
+from unveil import files, recipe
+from unveil.discovery.run import environment
 
 DIMS, CLASSES = 512, 20
 SIZES = (10_000, 50_000, 200_000, 1_000_000)
@@ -69,7 +69,7 @@ def main() -> None:
             process.join()
             print(rows[-1], flush=True)
     if args.out:
-        files.write_json(args.out, {"rows": rows, "dims": DIMS, "environment": environment("auto")})
+        files.write_json(args.out, {"rows": rows, "dims": DIMS, "environment": environment(recipe.load("vectors"))})
 
 
 if __name__ == "__main__":

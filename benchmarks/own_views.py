@@ -5,7 +5,6 @@ views of several kinds and strengths. No novel class is looked at. Records that 
 """
 
 import argparse
-import tempfile
 import time
 from pathlib import Path
 
@@ -13,11 +12,13 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.own_data import TASKS, load
-from unveil import files
-from unveil.discovery.fitting import KMEANS, Problem, Way
-from unveil.discovery.own_data import environment
-from unveil.discovery.preparation import choose_reduction
+from unveil import files, recipe
+from unveil.data.items import Items
+from unveil.data.task import Task
+from unveil.discovery.candidates import KMEANS, Candidate
 from unveil.discovery.rehearsal import rehearse
+from unveil.discovery.run import environment
+from unveil.discovery.vectors import choose_reduction
 
 VIEWS = {
     "noise 0.25": {"noise": 0.25},
@@ -31,9 +32,9 @@ VIEWS = {
 }
 
 
-def way(name: str, view: dict[str, float]) -> Way:
+def candidate(name: str, view: dict[str, float]) -> Candidate:
     settings = {"noise": 0.0, "dropout": 0.0, "mix": 0.0} | view
-    return Way(name, "ncl-hng", tuple((f"augment.{key}", value) for key, value in settings.items()))
+    return Candidate(name, "ncl-hng", tuple((f"augment.{key}", value) for key, value in settings.items()))
 
 
 def measure(name: str, tries: int, steps: int) -> dict[str, object]:
@@ -43,26 +44,25 @@ def measure(name: str, tries: int, steps: int) -> dict[str, object]:
     part = x[y >= 0][rows]
     reduction, _ = choose_reduction(part, labels[rows], 0)
     novel = len(np.unique(truth[y < 0]))  # how many there are; not which
-    problem = Problem(x=reduction(part), labels=labels[rows], n_novel=novel)
+    points = reduction(part)
+    task = Task(name=name, items=Items.of(points), labels=labels[rows], known=tuple(known.tolist()), n_novel=novel)
+    settings = recipe.load("vectors", [f"rehearsals={tries}", f"discovery.steps={steps}"])
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        found = rehearse(
-            problem,
-            [KMEANS, *(way(*item) for item in VIEWS.items())],
-            tries=tries,
-            seed=0,
-            steps=steps,
-            folder=Path(folder),
-            console=Console(quiet=True),
-            device="auto",
-        )
+    found = rehearse(
+        task,
+        points,
+        settings,
+        [KMEANS, *(candidate(*item) for item in VIEWS.items())],
+        storage=None,
+        console=Console(quiet=True),
+    )
     return {
         "task": name,
         "classes": {"known": len(known), "novel": novel},
         "steps": steps,
         "rehearsals": list(found.rehearsals),
         "seconds": round(time.monotonic() - begun, 1),
-        "environment": environment("auto"),
+        "environment": environment(recipe.load("vectors")),
     }
 
 

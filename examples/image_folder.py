@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from unveil.discovery.own_data import Request, discover
+
 from unveil.runs.export import export
 
 

@@ -291,9 +291,10 @@ def test_no_or_all_rows_unlabelled() -> None:
 
 
 def test_unbalanced_classes_get_fewer_neighbours() -> None:
+    from unveil.discovery.fitting import Problem, ways
+
     from unveil.discovery.clusters import Clusters
     from unveil.discovery.discover import fitted_to
-    from unveil.discovery.fitting import Problem, ways
 
     problem = Problem(x=np.zeros((110, 2), dtype=np.float32), labels=np.full(110, -1), n_novel=2)
     even = Clusters(np.zeros((2, 2), dtype=np.float32), np.repeat([0, 1], 55), 1.0)

@@ -13,9 +13,9 @@ import pytest
 from blobs import blobs
 from PIL import Image
 from sklearn.datasets import load_digits
+from unveil.discovery.own_data import Request, discover, predict, read_items
 
 from unveil import files
-from unveil.discovery.own_data import Request, discover, predict, read_items
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.runs.export import export, safe_name

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from blobs import blobs
-
 from unveil.discovery.own_data import Request, discover, read_items
 from unveil.discovery.refine import from_review, refine
+
 from unveil.errors import UnveilError
 
 Call = Callable[..., subprocess.CompletedProcess[str]]

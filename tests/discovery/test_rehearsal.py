@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from blobs import blobs
 from rich.console import Console
+from unveil.discovery.fitting import KMEANS, Problem, Trained, start_clusters, train, ways
 
 from unveil import rng
-from unveil.discovery.fitting import KMEANS, Problem, Trained, start_clusters, train, ways
 from unveil.discovery.rehearsal import Rehearsal, _calibration, hide, matched, rehearse
 
 

@@ -20,10 +20,10 @@ import pytest
 from blobs import blobs
 from PIL import Image
 from sklearn.datasets import load_digits
+from unveil.discovery.own_data import Request, discover, predict
 
 from unveil import files
 from unveil.cli.main import app
-from unveil.discovery.own_data import Request, discover, predict
 from unveil.errors import UnveilError
 from unveil.pages.report import clusters, curves, text
 from unveil.pages.report.page import build, write

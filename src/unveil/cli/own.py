@@ -1,20 +1,22 @@
-"""Commands for people's own data: discover, predict, report, review, export, classes, trust."""
+"""Commands for people's own data: discover, predict, classes, trust."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from unveil.errors import UnveilError
 
 Flag = Parameter(negative="")
+KnownInUnlabelled = Parameter(name=["--known-in-unlabelled", "--may-contain-known"], negative="")
+NumberOfClasses = Parameter(name=["--n-novel", "--classes"])
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Common:
-    """Options of every command that makes vectors of items.
+    """Options of every command that turns items into vectors.
 
     Parameters
     ----------
@@ -26,7 +28,7 @@ class Common:
     device
         auto, cpu, cuda, cuda:1, mps.
     store
-        Where embeddings are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+        Where embeddings and finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     """
 
     encoder: str = "auto"
@@ -44,11 +46,14 @@ def discover(
     /,
     *,
     continue_: Annotated[Path | None, Parameter(name="--continue")] = None,
-    classes: str = "auto",
-    method: str = "ncl-hng",
-    may_contain_known: Annotated[bool, Flag] = False,
-    rehearsals: int = 3,
+    n_novel: Annotated[str, NumberOfClasses] = "auto",
+    method: str | None = None,
+    recipe: str | None = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
+    known_in_unlabelled: Annotated[bool, KnownInUnlabelled] = False,
+    rehearsals: int | None = None,
     out: Path | None = None,
+    root: Path | None = None,
     common: Common = COMMON,
 ) -> None:
     """Find the classes in NEW that KNOWN does not have.
@@ -60,177 +65,118 @@ def discover(
     new
         A folder of images, however nested; or .npz (X), .npy, .csv.
     continue_
-        A run directory that was reviewed, in place of KNOWN and NEW: the clusters that have a name now are known
-        classes, and what was rejected does not come back to the class it was rejected from.
-    classes
-        How many novel classes there are; auto estimates it, or, with --continue, takes the clusters without a name.
+        A run directory that was reviewed, in place of KNOWN and NEW: clusters that have a name are known classes now,
+        and rejected items do not come back to the class they were rejected from.
+    n_novel
+        The number of novel classes. auto: estimated, or, with --continue, the number of clusters without a name.
     method
-        ncl-hng, ncl, baseline, dtc, rs, kmeans, …
-    may_contain_known
+        ncl-hng, ncl, baseline, dtc, rs, uno, kmeans, … Default: that of the recipe, ncl-hng.
+    recipe
+        Train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen encoder:
+        images, or a TOML file.
+    set_
+        Change a setting of the recipe, for example --set discovery.lr=0.05; may be given several times.
+    known_in_unlabelled
         NEW may contain items of known classes too.
     rehearsals
-        How often known classes are hidden and found again, to choose the way and say how far to trust it.
+        How often known classes are hidden and discovered again, to choose the method's settings and to forecast the
+        accuracy. Default: as the recipe says, 3 for vectors.
     out
         The run directory. Default: runs/KNOWN-NEW.
+    root
+        Where data sets lie, to continue a run of `unveil run`. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
     """
-    number = _count(classes)
+    number = _number(n_novel)
     if continue_ is not None:
         if known is not None:
             raise UnveilError("give KNOWN and NEW, or --continue RUN, not both")
-        from unveil.discovery.refine import refine
+        from unveil.discovery.continue_run import continue_run
+        from unveil.storage import default_store
 
         folder = out or continue_.with_name(f"{continue_.resolve().name}-continued")
-        _told(refine(continue_, out=folder, classes=number, store=common.store), folder)
+        stages = common.store or default_store()
+        _print_result(continue_run(continue_, out=folder, stages=stages, root=root, n_novel=number), folder)
         return
     if known is None or new is None:
         raise UnveilError("give KNOWN and NEW: labelled items and new ones; unveil discover --help")
-    from unveil.discovery.own_data import Request
-    from unveil.discovery.own_data import discover as run
+    from unveil import recipe as recipes
 
-    request = Request(
-        known=known,
-        new=new,
-        classes=number,
-        encoder=common.encoder,
-        method=method,
-        may_contain_known=may_contain_known,
-        rehearsals=rehearsals,
-        seed=common.seed,
-        device=common.device,
-    )
+    if recipe is None and set_:
+        raise UnveilError("--set changes a recipe: give one with --recipe too")
+    settings = None if recipe is None else recipes.load(recipe, set_ or [])
+    changes: dict[str, Any] = {
+        "data.n_novel": number,
+        "data.known_in_unlabelled": known_in_unlabelled,
+        "discovery.method": method,
+        "rehearsals": rehearsals,
+        "seed": common.seed,
+        "machine.device": common.device,
+    }
+
+    from unveil.discovery.run import run_own_data
+    from unveil.storage import default_store
+
     folder = out or Path("runs") / f"{known.resolve().stem}-{new.resolve().stem}"
-    _told(run(request, out=folder, store=common.store), folder)
+    record = run_own_data(
+        known,
+        new,
+        out=folder,
+        stages=common.store or default_store(),
+        settings=settings,
+        encoder=common.encoder,
+        changes={key: value for key, value in changes.items() if value is not None},
+    )
+    _print_result(record, folder)
 
 
-def _told(record: dict[str, Any], folder: Path) -> None:
-    for line in record["words"]:
-        print(line)
+def _print_result(record: dict[str, Any], folder: Path) -> None:
+    from unveil.pages.words import SUMMARY
+    from unveil.runs.export import formats_for
+    from unveil.runs.reader import load
+
+    for key, sentence in record["summary"].items():
+        print(f"{SUMMARY.get(key, key)}: {sentence}")
     for warning in record["warnings"]:
         print(f"warning: {warning}")
-    _skipped(record["skipped"])
+    _print_skipped(record["skipped"])
     print(f"run directory: {folder}")
-    print(f"next: unveil review {folder}, then unveil export {folder} --format folders")
+    best = "folders" if "folders" in formats_for(load(folder)) else "csv"
+    print(f"next: unveil review {folder}, then unveil export {folder} --format {best}")
 
 
 def predict(
     run: Path, inputs: Path, /, *, coverage: float | None = None, out: Path | None = None, store: Path | None = None
 ) -> None:
-    """Label new items by a run of discover: a known class, a novel cluster, or neither.
-
-    Parameters
-    ----------
-    run
-        The run directory of `unveil discover`.
-    inputs
-        A folder of images, one image, or an array, of the kind that the run was made from.
-    coverage
-        Say neither of items that are stranger than this share of the items seen, for example 0.95. Default: never.
-    out
-        A CSV file. Default: print it.
-    store
-        Where embeddings are kept for reuse.
-    """
-    if coverage is not None and not 0 < coverage <= 1:
-        raise UnveilError(f"--coverage is {coverage}: give a share, above 0 and at most 1")
-    from unveil import files
-    from unveil.discovery.own_data import predict as label
-    from unveil.discovery.run import table
-
-    lines, skipped = label(run, inputs, coverage=coverage, store=store)
-    text = table(["id", "label", "kind", "probability"], lines)
-    if out is None:
-        print(text, end="")
-    else:
-        files.write(out, text)
-        print(f"written: {out}, {len(lines)} items")
-    _skipped(skipped)
-
-
-def review(
-    run: Path,
-    /,
-    *,
-    port: int = 0,
-    host: str = "127.0.0.1",
-    no_browser: Annotated[bool, Flag] = False,
-) -> None:
-    """Look at a discovery in the browser: name, merge, split, move and reject what was found.
-
-    Parameters
-    ----------
-    run
-        The run directory of `unveil discover` or `unveil run`. What you do is kept in its review.jsonl (of a recipe,
-        in RUN/look), and export applies it.
-    port
-        Default: a free one.
-    host
-        Address to listen at. Default: only this machine.
-    no_browser
-        Only print the address.
-    """
-    try:
-        from unveil.pages.review.serve import serve
-    except ImportError as error:
-        raise UnveilError(f"the review page needs more packages ({error}): pip install 'unveil[review]'") from None
-    from unveil.discovery.unfold import viewable
-
-    serve(viewable(run), host=host, port=port, browser=not no_browser)
-
-
-def export(
-    run: Path,
-    /,
-    *,
-    format_: Annotated[
-        Literal["csv", "npz", "folders", "coco", "label-studio", "fiftyone", "parquet"], Parameter(name="--format")
-    ] = "csv",
-    out: Path | None = None,
-    all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
-    original: Annotated[bool, Flag] = False,
-) -> None:
-    """Write the labels of a run, as they are after review, for other tools.
+    """Label new items by a finished run: a known class, a novel cluster, or neither.
 
     Parameters
     ----------
     run
         The run directory of `unveil discover` or `unveil run`.
-    format_
-        csv, npz (with features), folders (a folder of links for each class), coco, label-studio, fiftyone, parquet.
+    inputs
+        A folder of images, one image, or an array, of the kind that the run was made from.
+    coverage
+        Label an item `neither` if it lies farther from the training items than this share of them do from each other,
+        for example 0.95. Default: never.
     out
-        Where. Default: in the run directory.
-    all_
-        The known items too, not only the new ones.
-    original
-        The labels as they were found, without what was changed in review.
+        A CSV file. Default: print it.
+    store
+        Where embeddings are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     """
-    from unveil.discovery.unfold import viewable
-    from unveil.runs.export import export as write
+    if coverage is not None and not 0 < coverage <= 1:
+        raise UnveilError(f"--coverage is {coverage}: give a share, above 0 and at most 1")
+    from unveil import files
+    from unveil.discovery.predict_run import predict_run
+    from unveil.storage import default_store
 
-    print(f"written: {write(viewable(run), format_, out, all_items=all_, original=original)}")
-
-
-def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool, Flag] = False) -> None:
-    """Show a run in one HTML file that opens anywhere.
-
-    Parameters
-    ----------
-    run
-        The run directory of `unveil discover` or `unveil run`. Where you know the truth of new items, put it there as
-        truth.csv (id,label).
-    out
-        The file. Default: report.html in the run directory, or in RUN/look where it is of a recipe.
-    without_map
-        Leave out the map, which needs openTSNE and takes most of the time.
-    """
-    from rich.console import Console
-
-    from unveil.discovery.unfold import viewable
-    from unveil.pages.report.page import write
-
-    run = viewable(run)
-    with Console(stderr=True, markup=False).status("drawing"):
-        target = write(run, out, with_map=not without_map)
-    print(f"written: {target}, {target.stat().st_size / 1e6:.1f} MB")
+    lines, skipped = predict_run(run, inputs, coverage=coverage, embeddings=store or default_store())
+    text = files.csv_text(["id", "label", "kind", "probability"], lines)
+    if out is None:
+        print(text, end="")
+    else:
+        files.write(out, text)
+        print(f"written: {out}, {len(lines)} items")
+    _print_skipped(skipped)
 
 
 def classes(
@@ -239,7 +185,7 @@ def classes(
     /,
     *,
     plot: Path | None = None,
-    may_contain_known: Annotated[bool, Flag] = False,
+    known_in_unlabelled: Annotated[bool, KnownInUnlabelled] = False,
     common: Common = COMMON,
 ) -> None:
     """How many novel classes are there in NEW? Three criteria, an interval, and a picture of them.
@@ -252,17 +198,26 @@ def classes(
         As for discover.
     plot
         Draw the criteria into this file (.png, .svg, .pdf); needs matplotlib.
-    may_contain_known
+    known_in_unlabelled
         NEW may contain items of known classes too.
     """
-    from unveil.discovery.explore import count_classes, draw_criteria
+    from unveil.discovery.explore import count_classes, plot_criteria
+    from unveil.storage import default_store
 
-    estimate = count_classes(known, new, may_contain_known=may_contain_known, **vars(common))
+    estimate = count_classes(
+        known,
+        new,
+        encoder=common.encoder,
+        seed=common.seed,
+        device=common.device,
+        stages=common.store or default_store(),
+        known_in_unlabelled=known_in_unlabelled,
+    )
     print(estimate.sentence())
     for curve in estimate.curves:
         print(f"  by {curve.name}: {curve.best}")
     if plot is not None:
-        draw_criteria(estimate, plot)
+        plot_criteria(estimate, plot)
         print(f"written: {plot}")
 
 
@@ -270,19 +225,19 @@ def trust(
     known: Path,
     /,
     *,
-    novel: int | None = None,
+    n_novel: Annotated[int | None, Parameter(name=["--n-novel", "--novel"])] = None,
     method: str = "ncl-hng",
     rehearsals: int = 5,
     common: Common = COMMON,
 ) -> None:
-    """How well would novel classes be found in data like KNOWN? Hides known classes and finds them again.
+    """How accurately would novel classes be discovered in data like KNOWN? Hides known classes and discovers them again.
 
     Parameters
     ----------
     known
         As for discover.
-    novel
-        How many novel classes to expect. Default: as many as there are known ones.
+    n_novel
+        The number of novel classes to expect. Default: as many as there are known ones.
     method
         As for discover.
     rehearsals
@@ -292,27 +247,37 @@ def trust(
     from rich.table import Table
 
     from unveil.discovery.explore import rehearse_known
+    from unveil.storage import default_store
 
-    found = rehearse_known(known, novel=novel, method=method, rehearsals=rehearsals, **vars(common))
-    rows: list[dict[str, Any]] = list(found.rehearsals)
-    if rows:
-        names = [name for name in rows[0] if name not in ("hidden", "counted")]
-        table = Table("classes hidden", "counted", *(f"{name}, ACC %" for name in names))
-        for row in rows:
-            table.add_row(str(row["hidden"]), str(row["counted"]), *(f"{100 * row[name]:.1f}" for name in names))
+    forecast = rehearse_known(
+        known,
+        n_novel=n_novel,
+        method=method,
+        rehearsals=rehearsals,
+        encoder=common.encoder,
+        seed=common.seed,
+        device=common.device,
+        stages=common.store or default_store(),
+    )
+    if forecast.rehearsals:
+        names = list(forecast.rehearsals[0]["accuracy"])
+        table = Table("classes hidden", "classes estimated", *(f"{name}, ACC %" for name in names))
+        for row in forecast.rehearsals:
+            scores = (f"{100 * row['accuracy'][name]:.1f}" for name in names)
+            table.add_row(str(row["hidden"]), str(row["counted"]), *scores)
         Console(markup=False).print(table)
-    print(found.sentence())
+    print(forecast.sentence())
 
 
-def _count(classes: str) -> int | None:
-    if classes == "auto":
+def _number(n_novel: str) -> int | None:
+    if n_novel == "auto":
         return None
-    if not classes.isdecimal() or int(classes) < 1:
-        raise UnveilError(f"--classes is '{classes}': give a whole number of 1 or more, or auto")
-    return int(classes)
+    if not n_novel.isdecimal() or int(n_novel) < 1:
+        raise UnveilError(f"--n-novel is '{n_novel}': give a whole number of 1 or more, or auto")
+    return int(n_novel)
 
 
-def _skipped(names: list[str]) -> None:
+def _print_skipped(names: list[str]) -> None:
     if names:
         print(f"{len(names)} file(s) could not be read as images and were left out:")
         for name in names[:20]:
@@ -321,4 +286,4 @@ def _skipped(names: list[str]) -> None:
             print(f"  … and {len(names) - 20} more, listed in record.json")
 
 
-COMMANDS = (discover, predict, review, report, export, classes, trust)
+COMMANDS = (discover, predict, classes, trust)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from unveil import recipe
 from unveil.discovery.clusters import Labels
 from unveil.discovery.count import unbalanced
 from unveil.settings import Settings
@@ -19,13 +20,12 @@ class Candidate:
     method: str | None = None
     """None: the clusters of k-means are kept."""
     changes: tuple[tuple[str, Any], ...] = ()
-    """Settings of the method that differ from the recipe."""
+    """Settings that differ from the recipe, by `table.key`."""
     description: str = ""
 
     def applied_to(self, settings: Settings) -> Settings:
         """The settings with which this candidate trains."""
-        discovery = replace(settings.discovery, **dict(self.changes))
-        return replace(settings, discovery=discovery if self.method is None else replace(discovery, method=self.method))
+        return recipe.changed_at(settings, dict(self.changes))
 
 
 KMEANS = Candidate("k-means", description="k-means on the vectors")
@@ -44,7 +44,7 @@ def candidates(settings: Settings) -> tuple[Candidate, ...]:
     many = Candidate(
         f"{method}, many neighbors",
         method,
-        (("k1_fraction", 0.5),),
+        (("discovery.k1_fraction", 0.5),),
         f"training by {method} with five times as many neighbors",
     )
     return (KMEANS, usual, many)
@@ -58,8 +58,8 @@ def fitted_to_sizes(candidate: Candidate, start: Labels, settings: Settings) -> 
     share = max(0.1, float(sizes.min() * len(sizes) / sizes.sum()))
     usual = candidate.applied_to(settings).discovery
     fewer = {
-        "k1_fraction": usual.k1_fraction * share,
-        "rank_fraction": usual.rank_fraction * max(share, 0.3),
+        "discovery.k1_fraction": usual.k1_fraction * share,
+        "discovery.rank_fraction": usual.rank_fraction * max(share, 0.3),
     }
     description = f"{candidate.description} (with fewer neighbors, because the clusters are unbalanced)"
     return replace(candidate, changes=tuple((dict(candidate.changes) | fewer).items()), description=description)

@@ -86,6 +86,8 @@ def train_candidate(
     copied.model = copy.deepcopy(training.model)
     copied.settings = candidate.applied_to(training.settings)
     copied.task, copied.storage, copied.warnings = task, storage, []
+    if copied.settings.augment != training.settings.augment:
+        copied.views = copied.make_views(task.items)
     clusters = start if start is not None else np.zeros(len(task.unlabelled), dtype=np.int64)
     confidence, history = np.ones(len(clusters), dtype=np.float32), list[Metrics]()
     if candidate.method is not None:

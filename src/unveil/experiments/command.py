@@ -58,7 +58,7 @@ def run(
     console.print(output.shown(planned))
     written = output.write(planned, planned.folder)
     if planned.experiment.shape == "map" and not failed:
-        written.append(maps.draw(planned, planned.folder / f"{name}-map.png", store=where, root=root))
+        written.append(maps.draw(planned, planned.folder / f"{name}-map.png"))
     if not any(path.suffix == ".png" for path in written):
         console.print("no picture: it needs matplotlib (pip install 'unveil[paper]')")
     console.print("written: " + ", ".join(map(str, written)), soft_wrap=True)

@@ -1,58 +1,58 @@
 """The figure of the paper that shows features in two dimensions, with misplaced examples as pictures."""
 
-import csv
 import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
 from unveil import files, rng
-from unveil.data import catalog
-from unveil.data.dataset import Items
-from unveil.data.task import make_task
-from unveil.data.views import read_image
-from unveil.discovery import run as runs
 from unveil.errors import UnveilError
-from unveil.experiments.plan import Plan, Run
+from unveil.experiments.plan import Plan
 from unveil.metrics import clustering_accuracy, contingency
+from unveil.numerics import match_clusters
+from unveil.runs.reader import Run, load
+from unveil.runs.truth import read_truth
 
 POINTS, EXAMPLES = 2000, 8
 
 
-def draw(plan: Plan, path: Path, *, store: Path, root: Path | None) -> Path:
+def draw(plan: Plan, path: Path) -> Path:
     """One map for each row, from the run of the first seed; below it items that fell into another class's cluster."""
     from matplotlib.figure import Figure
-    from openTSNE import TSNE
 
-    shown = {name: found[0] for name, found in plan.runs.items()}
-    settings = next(iter(shown.values())).settings
-    dataset = runs.read(settings, store=store, root=root, console=Console(quiet=True))
-    task, truth = make_task(dataset, settings.data)
-    pictures: Items = make_task(catalog.load(settings.data.name, root), settings.data)[0].items
-    some = rng.numpy(0, "map").permutation(len(task.unlabelled))[:POINTS]
+    shown = {name: _load(runs[0].folder, runs[0].record) for name, runs in plan.runs.items()}
     figure = Figure(figsize=(4.2 * len(shown), 5.6), layout="constrained")
     grid = figure.add_gridspec(2, len(shown), height_ratios=[4, 1.3])
     for column, (name, run) in enumerate(shown.items()):
-        z, clusters = _result(run)
-        flat = TSNE(random_state=0, n_jobs=-1, metric="cosine").fit(z[some])
-        axes = figure.add_subplot(grid[0, column])
-        axes.scatter(flat[:, 0], flat[:, 1], c=truth.unlabelled[some], cmap="tab20", s=3, linewidths=0)
-        score = 100 * clustering_accuracy(truth.unlabelled, clusters)
-        axes.set_title(f"{name}, ACC {score:.1f} %", fontsize=10)
-        axes.set_xticks([])
-        axes.set_yticks([])
-        below = grid[1, column].subgridspec(2, EXAMPLES // 2)
-        for place, (row, believed) in enumerate(misplaced(truth.unlabelled, clusters)[:EXAMPLES]):
-            small = figure.add_subplot(below[place // (EXAMPLES // 2), place % (EXAMPLES // 2)])
-            _picture(small, pictures, int(task.unlabelled[row]))
-            words = f"{truth.novel[truth.unlabelled[row]]} → {truth.novel[believed]}"
-            small.set_title(words, fontsize=5, pad=2)
-            small.axis("off")
+        _draw_column(figure, grid, column, name, run)
     files.write_with(path, lambda file: figure.savefig(file, dpi=120, format="png"))
     return path
+
+
+def _draw_column(figure: Any, grid: Any, column: int, name: str, run: Run) -> None:
+    from openTSNE import TSNE
+
+    rows = np.flatnonzero(run.new)
+    truth = read_truth(run) or {}
+    names, y = np.unique([truth[run.ids[row]] for row in rows], return_inverse=True)
+    clusters = run.labels[rows]
+    some = rng.numpy(0, "map").permutation(len(rows))[:POINTS]
+    flat = TSNE(random_state=0, n_jobs=-1, metric="cosine").fit(np.asarray(run.features[np.sort(rows[some])]))
+    axes = figure.add_subplot(grid[0, column])
+    axes.scatter(flat[:, 0], flat[:, 1], c=y[np.sort(some)], cmap="tab20", s=3, linewidths=0)
+    axes.set_title(f"{name}, ACC {100 * clustering_accuracy(y, clusters):.1f} %", fontsize=10)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    below = grid[1, column].subgridspec(2, EXAMPLES // 2)
+    for place, (row, believed) in enumerate(misplaced(y, clusters)[:EXAMPLES]):
+        small = figure.add_subplot(below[place // (EXAMPLES // 2), place % (EXAMPLES // 2)])
+        picture = run.picture(int(rows[row]), 64)
+        if picture is not None:
+            small.imshow(np.asarray(picture))
+        small.set_title(f"{names[y[row]]} → {names[believed]}", fontsize=5, pad=2)
+        small.axis("off")
 
 
 def check() -> None:
@@ -64,29 +64,15 @@ def check() -> None:
 
 def misplaced(y: NDArray[np.int64], clusters: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Rows whose cluster stands for another class, and that class; spread over the data."""
-    from scipy.optimize import linear_sum_assignment
-
-    counts = contingency(y, clusters)
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    classes, found = np.unique(y), np.unique(clusters)
-    meant = {int(found[r]): int(classes[c]) for r, c in zip(rows, columns, strict=True)}
+    classes, values = np.unique(y), np.unique(clusters)
+    of_cluster = match_clusters(contingency(y, clusters))
+    meant = {int(c): int(classes[of_cluster[place]]) for place, c in enumerate(values) if of_cluster[place] >= 0}
     wrong = [row for row in range(len(y)) if meant.get(int(clusters[row]), int(y[row])) != int(y[row])]
     order = rng.numpy(0, "misplaced").permutation(len(wrong))
     return [(wrong[i], meant[int(clusters[wrong[i]])]) for i in order]
 
 
-def _result(run: Run) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Features and clusters of a finished run."""
-    features = run.folder / "features.npy"
-    if not features.exists():
-        raise UnveilError(f"the map needs the run directory {run.folder}: delete {run.record} to run it again")
-    with (run.folder / "predictions.csv").open(newline="") as file:
-        clusters = np.array([int(line["cluster"]) for line in csv.DictReader(file)])
-    return np.load(features, allow_pickle=False), clusters
-
-
-def _picture(axes: Any, items: Items, row: int) -> None:
-    if isinstance(items, tuple):
-        axes.imshow(np.asarray(read_image(items[row], at_least=64)))
-    elif items.ndim == 4:
-        axes.imshow(items[row].squeeze(), cmap="gray" if items.shape[3] == 1 else None)
+def _load(folder: Path, record: Path) -> Run:
+    if not (folder / "features.npy").exists():
+        raise UnveilError(f"the map needs the run directory {folder}: delete {record} to run it again")
+    return load(folder)

@@ -168,10 +168,10 @@ def _worker(threads: int) -> None:
 
 
 def _one(run: Run, store: Path, root: Path | None, console: Console | None) -> None:
-    from unveil.discovery import run as runs
+    from unveil.discovery.run import run_recipe
 
     console = console or Console(quiet=True)
-    record = runs.run(run.settings, out=run.folder, store=store, root=root, resume=True, console=console)
+    record = run_recipe(run.settings, out=run.folder, stages=store, root=root, resume=True, console=console)
     files.write_json(run.record, record)
 
 

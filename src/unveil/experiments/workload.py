@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from unveil import rng
 from unveil.data import cached_views as cached
+from unveil.data.items import Items
 from unveil.data.loader import Batch, Loader, Rows
 from unveil.data.task import UNLABELLED
 from unveil.data.views import Views, make_views
@@ -43,7 +44,7 @@ class Workload:
         config, draw, side = settings.discovery, rng.numpy(0, "pictures"), settings.augment.size or 32
         pictures = draw.integers(0, 256, (items, side, side, len(settings.data.mean)), dtype=np.uint8)
         labels = np.where(np.arange(items) < items // 2, draw.integers(0, classes[0], items), UNLABELLED)
-        views = make_views(pictures, settings.data, settings.augment, device, workers=0)
+        views = make_views(Items.of(pictures), settings.data, settings.augment, device, workers=0)
         encoder = build_encoder(settings.encoder, views.shape, rng.generator(0, "encoder"))
         self.model = make_model(encoder, classes, device, precision)
         self.model.freeze_trunk()

@@ -68,10 +68,10 @@ class Training:
         machine = self.settings.machine
         self.device = pick_device(machine.device)
         self.precision = pick_precision(machine, self.device)
-        self.views = self._views(self.task.items)
+        self.views = self.make_views(self.task.items)
         check(self.settings, self.task, self.views)
         test = self.task.test_items
-        self.test_views = None if test is None or len(test) == 0 else self._views(test, like=self.views)
+        self.test_views = None if test is None or len(test) == 0 else self.make_views(test, like=self.views)
         self.trained_by = ""  # identity of the last stage that changed the weights
         self.trunk_by = ""  # and of the last that changed the trunk
         self.model = self._fresh_model()
@@ -83,7 +83,8 @@ class Training:
         self._data_id = self._data_id or self.task.items.fingerprint()
         return self._data_id
 
-    def _views(self, items: Items, like: Views | None = None) -> Views:
+    def make_views(self, items: Items, like: Views | None = None) -> Views:
+        """Views of items as the settings say; test items are scaled `like` the training items."""
         s = self.settings
         return make_views(items, s.data, s.augment, self.device, s.machine.workers, like)
 

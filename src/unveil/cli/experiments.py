@@ -1,0 +1,178 @@
+"""Commands for experiments: run a recipe, repeat the paper's tables, measure speed."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from unveil.errors import UnveilError
+
+
+def run(
+    recipe: str,
+    /,
+    *,
+    seed: int | None = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
+    out: Path | None = None,
+    root: Path | None = None,
+    store: Path | None = None,
+    cache_gb: float | None = None,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Run all stages of a recipe: pre-training (reused where it is already stored), then discovery.
+
+    Parameters
+    ----------
+    recipe
+        A recipe that comes with unveil (cifar10-desk, digits, …) or a TOML file.
+    seed
+        Seed of the discovery stage.
+    set_
+        Change a setting, for example --set discovery.alpha=0.3; may be given several times.
+    out
+        The run directory. Default: runs/RECIPE-METHOD-seedN, with a mark where --set is used.
+    root
+        Where data sets lie. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
+    store
+        Where finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+    cache_gb
+        The most disk that the trunk cache may take: with less, its values take a byte each, then it has fewer views.
+    resume
+        Go on with an interrupted run.
+    """
+    from unveil import recipe as recipes
+
+    given = {"seed": seed, "machine.cache_gb": cache_gb}
+    overrides = [*(set_ or []), *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    settings = recipes.load(recipe, overrides)  # before torch is imported: a mistyped key is told at once
+
+    from unveil.discovery.run import default_folder, run_recipe
+    from unveil.storage import default_store
+
+    folder = out or default_folder(settings, changed=bool(set_))
+    record = run_recipe(settings, out=folder, stages=store or default_store(), root=root, resume=resume)
+    _print_scores(record, folder)
+
+
+def _print_scores(record: dict[str, Any], folder: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "ACC %", "NMI", "ARI", "seconds", title=f"{record['recipe']}, unlabelled training items")
+    seconds = record["seconds"]
+    pretraining = sum(value for stage, value in seconds.items() if stage != "discovery")
+    rows = [("k-means on features of unit length", record["kmeans"], pretraining)]
+    if "kmeans_inputs" in record:
+        rows.insert(0, ("k-means on the inputs", record["kmeans_inputs"], 0.0))
+    if record["metrics"]:
+        rows.append((record["method"], record["metrics"], pretraining + seconds["discovery"]))
+    for name, scores, spent in rows:
+        table.add_row(
+            name, f"{100 * scores['acc']:.1f}", f"{scores['nmi']:.3f}", f"{scores['ari']:.3f}", f"{spent:.0f}"
+        )
+    console = Console(markup=False)
+    console.print(table)
+    console.print(f"run directory: {folder}", soft_wrap=True)
+    console.print(f"next: unveil review {folder}, or unveil report {folder}", soft_wrap=True)
+
+
+def paper(
+    experiment: str | None = None,
+    /,
+    *,
+    data: str = "cifar10",
+    scale: str = "desk",
+    seeds: int | None = None,
+    imbalance: float | None = None,
+    jobs: int = 1,
+    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    out: Path = Path("results/paper"),
+    runs: Path = Path("runs/paper"),
+    root: Path | None = None,
+    store: Path | None = None,
+) -> None:
+    """Run a table or figure of the paper, as far as it is not there yet, and show it beside the paper's numbers.
+
+    Parameters
+    ----------
+    experiment
+        table2, table3, table4, hng-variants, memory, … Without one: all that there are.
+    data
+        cifar10, cifar100, imagenet, cifar10-embedded, cifar100-embedded, digits.
+    scale
+        desk: for a machine without an accelerator. paper: the published setting.
+    seeds
+        How many. Default: that of the scale.
+    imbalance
+        The first class has so many times more items than the last.
+    jobs
+        Runs at the same time.
+    dry_run
+        Only say what would be run, and how long it may take.
+    out
+        Where records, tables and pictures go. Records that are there are used again.
+    runs
+        Where run directories go; an interrupted one goes on where it stopped.
+    root
+        Where data sets lie. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
+    store
+        Where finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+    """
+    from unveil.experiments import command
+
+    if jobs < 1 or (seeds is not None and seeds < 1):
+        raise UnveilError("--jobs and --seeds are counts: give 1 or more")
+    if experiment is None:
+        command.overview()
+        return
+    command.run(
+        experiment,
+        data=data,
+        scale=scale,
+        seeds=seeds,
+        imbalance=imbalance,
+        jobs=jobs,
+        dry_run=dry_run,
+        out=out,
+        runs=runs,
+        root=root,
+        store=store,
+    )
+
+
+def bench(
+    recipe: str = "cifar10",
+    /,
+    *,
+    device: str = "auto",
+    set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
+) -> None:
+    """Measure discovery steps on this machine: the time of each part, its limit, and how much of it is reached.
+
+    Parameters
+    ----------
+    recipe
+        Whose network and settings; images are random, so the data set need not be there.
+    device
+        auto, cpu, cuda, cuda:1, mps.
+    set_
+        Change a setting, for example --set machine.precision=float32; may be given several times.
+    """
+    from unveil import recipe as recipes
+
+    settings = recipes.load(recipe, [*(set_ or []), f"machine.device={device}"])
+
+    from rich.console import Console
+
+    from unveil import hardware
+    from unveil.experiments import bench
+
+    where = hardware.pick_device(settings.machine.device)
+    report = bench.measure(settings, where, hardware.pick_precision(settings.machine, where))
+    console = Console()
+    for table in bench.tables(report):
+        console.print(table)
+
+
+COMMANDS = (run, paper, bench)
