@@ -230,7 +230,7 @@ def trust(
     rehearsals: int = 5,
     common: Common = COMMON,
 ) -> None:
-    """How accurately would novel classes be discovered in data like KNOWN? Hides known classes and discovers them again.
+    """How accurate would a discovery be in data like KNOWN? Hides known classes and discovers them again.
 
     Parameters
     ----------
