@@ -2,10 +2,9 @@
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from unveil.errors import UnveilError
+from unveil.numerics import match_clusters
 
 
 def contingency(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.int64]:
@@ -25,8 +24,19 @@ def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     counts = contingency(y_true, y_pred)
     if counts.size == 0:
         return float("nan")
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    return float(counts[rows, columns].sum() / counts.sum())
+    class_of = match_clusters(counts)
+    matched = np.flatnonzero(class_of >= 0)
+    return float(counts[matched, class_of[matched]].sum() / counts.sum())
+
+
+def in_matched_class(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.bool_]:
+    """(n,): whether the class of each item is the one that its cluster is matched to."""
+    _, truth = np.unique(np.asarray(y_true), return_inverse=True)
+    _, clusters = np.unique(np.asarray(y_pred), return_inverse=True)
+    if len(truth) == 0:
+        return np.zeros(0, dtype=bool)
+    right: NDArray[np.bool_] = match_clusters(contingency(truth, clusters))[clusters] == truth
+    return right
 
 
 def open_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known: int) -> dict[str, float]:
@@ -36,16 +46,15 @@ def open_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known: int) -> dict[str,
     counts = contingency(truth, predicted)
     if counts.size == 0:
         return {"all": float("nan"), "old": float("nan"), "new": float("nan")}
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    classes, clusters = np.unique(truth), np.unique(predicted)
-    meant = dict(zip(clusters[rows].tolist(), classes[columns].tolist(), strict=True))
-    right = np.array([meant.get(cluster) == label for cluster, label in zip(predicted.tolist(), truth, strict=True)])
+    right = in_matched_class(truth, predicted)
     parts = {"all": np.full(len(truth), True), "old": truth < known, "new": truth >= known}
     return {name: float(right[part].mean()) if part.any() else float("nan") for name, part in parts.items()}
 
 
 def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
     """ACC, normalised mutual information and adjusted Rand index."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score  # late: it takes a second
+
     return {
         "acc": clustering_accuracy(y_true, y_pred),
         "nmi": float(normalized_mutual_info_score(y_true, y_pred)),

@@ -9,6 +9,7 @@ from sklearn.decomposition import PCA
 
 from unveil.data.dataset import Dataset, Split, Vectors
 from unveil.errors import UnveilError
+from unveil.numerics import unit_rows
 from unveil.settings import Data
 
 SAMPLE = 20_000  # rows from which the components are found
@@ -31,8 +32,7 @@ class Reduction:
         if self.center is not None and self.scale is not None:
             found = (found - self.center) / self.scale
         if self.unit:
-            length = np.linalg.norm(found, axis=-1, keepdims=True)
-            found = (found / np.maximum(length, 1e-12)).astype(np.float32)
+            found = unit_rows(found)
         if self.axes is not None and self.mean is not None:
             found = (found @ self.axes.T - self.mean @ self.axes.T).astype(np.float32, copy=False)
         return found

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from unveil.data.scaling import Reduction
-from unveil.discovery.clusters import Clusters, Labels, Matrix, squared_distances, sums_by
+from unveil.discovery.clusters import Clusters
 from unveil.discovery.count import Estimate, check_count, estimate_classes, unbalanced
 from unveil.discovery.fitting import KMEANS, Problem, Trained, Way, recipe_of, start_clusters, train, ways
 from unveil.discovery.predictor import PIECE, Learned
 from unveil.discovery.preparation import choose_reduction, looks_known, training_rows
 from unveil.discovery.rehearsal import Trust, rehearse, untried
+from unveil.numerics import Labels, Matrix, mean_directions, squared_distances, unit_rows
 
 REHEARSAL_STEPS = 150
 
@@ -180,12 +181,12 @@ def _learned(
 
 def _means(learned: Learned, problem: Problem, trained: Trained | None, start: Clusters | None) -> Matrix:
     """Mean direction of each class and cluster, of the rows that were trained on."""
-    z = np.concatenate([_unit(learned.tail(part)) for part in _split(problem.clean)])
+    z = np.concatenate([learned.tail(part) for part in _split(problem.clean)])
     labels = problem.labels.copy()
     if start is not None:
         first = 0 if problem.inside else learned.n_known
         labels[problem.unlabelled] = first + (trained.clusters if trained else start.labels)
-    return _unit(sums_by(z, labels, learned.n_known + learned.n_novel).astype(np.float32))
+    return mean_directions(z, labels, learned.n_known + learned.n_novel)
 
 
 def _known_only(
@@ -250,7 +251,7 @@ def _labelled_rows(
             scores, confidence = learned.novel(rows)
             found[here][hidden] = first + scores.argmax(axis=1)
             sure[here][hidden] = trust.calibrated(confidence)
-        z = _unit(learned.tail(part))
+        z = unit_rows(learned.tail(part))
         typical[here] = (z * means[found[here]]).sum(axis=1)
     return Result(
         learned=learned,
@@ -263,11 +264,6 @@ def _labelled_rows(
         choice=choice,
         warnings=notes,
     )
-
-
-def _unit(x: Matrix) -> Matrix:
-    unit: Matrix = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    return unit
 
 
 def _split(x: Matrix) -> Iterator[Matrix]:

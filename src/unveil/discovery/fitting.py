@@ -14,14 +14,14 @@ from rich.console import Console
 
 from unveil import recipe
 from unveil.data.task import UNLABELLED, Task
-from unveil.discovery.clusters import Clusters, assigned, kmeans, semi_kmeans, sums_by
+from unveil.discovery.clusters import Clusters, assigned, kmeans, semi_kmeans
 from unveil.discovery.known_neighbors import recognise
 from unveil.models.model import Model
+from unveil.numerics import Labels, sums_by_label
 from unveil.settings import Settings
 from unveil.training.evaluation import features
 from unveil.training.stages import Pipeline
 
-Labels = NDArray[np.int64]
 STEPS = 1000
 """Training steps of a fit, whatever the number of rows."""
 SUPERVISED_STEPS = 200
@@ -119,7 +119,7 @@ def start_clusters(problem: Problem, seed: int) -> Clusters:
         return semi_kmeans(x[rows], old, y, problem.n_clusters, seed)
     drawn = x[rows[near.unlabelled]]
     known = np.concatenate([old, drawn[near.known]]), np.concatenate([y, near.label[near.known]])
-    means = sums_by(*known, problem.n_known) / np.bincount(known[1], minlength=problem.n_known)[:, None]
+    means = sums_by_label(*known, problem.n_known) / np.bincount(known[1], minlength=problem.n_known)[:, None]
     novel = kmeans(drawn[~near.known], problem.n_novel, seed)
     return assigned(x[rows], np.concatenate([means.astype(np.float32), novel.centers]))
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from unveil import rng
-from unveil.discovery.clusters import Labels, Matrix
+from unveil.numerics import Labels, Matrix
 
 NEIGHBOURS = 10
 DRAWN, MOST_DRAWN = 4000, 12_000

@@ -21,11 +21,11 @@ from sklearn.neighbors import NearestNeighbors
 
 from unveil import files, recipe, rng
 from unveil.data.scaling import Reduction
-from unveil.discovery.clusters import Matrix, squared_distances
 from unveil.errors import UnveilError
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
+from unveil.numerics import Matrix, softmax, squared_distances
 
 PIECE = 8192
 """Rows that are looked at together, so that memory-mapped files need little memory."""
@@ -99,7 +99,7 @@ class Learned:
             apart = squared_distances(part, self.centers)
             near = np.sqrt(np.partition(apart, min(1, apart.shape[1] - 1), axis=1)[:, :2])
             sure = near[:, -1] / np.maximum(near.sum(axis=1), 1e-12) if apart.shape[1] > 1 else np.ones(len(part))
-            return _softmax(-apart / self.softness), sure.astype(np.float32)
+            return softmax(-apart / self.softness), sure.astype(np.float32)
         if self.n_novel == 0 or self.model is None:
             return np.zeros((len(part), 1), dtype=np.float32), np.zeros(len(part), dtype=np.float32)
         p = self._head(self.model.novel_head, self.tail(part))
@@ -206,9 +206,3 @@ def _model(weights: dict[str, NDArray[Any]], inputs: int, known: int, novel: int
     model.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     model.freeze_trunk()
     return model.eval()
-
-
-def _softmax(scores: Matrix) -> Matrix:
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    p: Matrix = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
-    return p

@@ -6,10 +6,11 @@ import numpy as np
 
 from unveil import rng
 from unveil.data.scaling import Reduction, fit_reduction
-from unveil.discovery.clusters import Labels, Matrix, kmeans
+from unveil.discovery.clusters import kmeans
 from unveil.discovery.fitting import Problem
 from unveil.discovery.known_neighbors import among_known
 from unveil.metrics import clustering_accuracy
+from unveil.numerics import Labels, Matrix
 
 MOST = 60_000
 """Rows that are trained on; the others are only labelled."""

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from scipy.optimize import linear_sum_assignment
 from sklearn.isotonic import IsotonicRegression
 
 from unveil import rng
-from unveil.discovery.clusters import Labels, Matrix, kmeans
+from unveil.discovery.clusters import kmeans
 from unveil.discovery.count import estimate_classes
 from unveil.discovery.fitting import KMEANS, Problem, Way, start_clusters, train
-from unveil.metrics import clustering_accuracy, contingency
+from unveil.metrics import clustering_accuracy, in_matched_class
+from unveil.numerics import Labels, Matrix
 
 ROWS = 6000
 """Items of a rehearsal."""
@@ -219,16 +219,8 @@ def _once(problem: Problem, truth: Labels, ways: Sequence[Way], folder: Path, op
             got = train(problem, way, start, folder=folder / str(place), stages=folder / "stages", **options)
             clusters, confidence = got.clusters, got.confidence
         accuracy[way.name] = clustering_accuracy(truth, clusters)
-        sure[way.name], right[way.name] = confidence, matched(truth, clusters)
+        sure[way.name], right[way.name] = confidence, in_matched_class(truth, clusters)
     return Rehearsal(problem.n_novel, accuracy, sure, right, counted)
-
-
-def matched(truth: Labels, clusters: Labels) -> NDArray[np.bool_]:
-    """Whether each item is in the cluster that stands for its class."""
-    counts = contingency(truth, clusters)
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    meant = dict(zip(np.unique(clusters)[rows].tolist(), np.unique(truth)[columns].tolist(), strict=True))
-    return np.array([meant.get(c) == t for c, t in zip(clusters.tolist(), truth.tolist(), strict=True)])
 
 
 def _expected(

@@ -18,6 +18,7 @@ from unveil.discovery import run as runs
 from unveil.errors import UnveilError
 from unveil.experiments.plan import Plan, Run
 from unveil.metrics import clustering_accuracy, contingency
+from unveil.numerics import match_clusters
 
 POINTS, EXAMPLES = 2000, 8
 
@@ -64,12 +65,9 @@ def check() -> None:
 
 def misplaced(y: NDArray[np.int64], clusters: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Rows whose cluster stands for another class, and that class; spread over the data."""
-    from scipy.optimize import linear_sum_assignment
-
-    counts = contingency(y, clusters)
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    classes, found = np.unique(y), np.unique(clusters)
-    meant = {int(found[r]): int(classes[c]) for r, c in zip(rows, columns, strict=True)}
+    class_of = match_clusters(contingency(y, clusters))
+    classes = np.unique(y)
+    meant = {int(cluster): int(classes[c]) for cluster, c in zip(np.unique(clusters), class_of, strict=True) if c >= 0}
     wrong = [row for row in range(len(y)) if meant.get(int(clusters[row]), int(y[row])) != int(y[row])]
     order = rng.numpy(0, "misplaced").permutation(len(wrong))
     return [(wrong[i], meant[int(clusters[wrong[i]])]) for i in order]
