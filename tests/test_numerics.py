@@ -91,5 +91,7 @@ def test_softmax() -> None:
 
 
 def test_it_is_light() -> None:
-    code = "import sys, unveil.numerics, unveil.rng; print([m for m in ('torch', 'scipy', 'sklearn') if m in sys.modules])"
+    code = (
+        "import sys, unveil.numerics, unveil.rng; print([m for m in ('torch', 'scipy', 'sklearn') if m in sys.modules])"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -40,6 +40,13 @@ def sums_by_label(x: NDArray[np.floating[Any]], labels: Labels, count: int) -> N
     return sums
 
 
+def mean_direction(x: NDArray[Floats]) -> NDArray[Floats]:
+    """(d,): the mean direction of all rows, at unit length; zeros where there are none."""
+    if len(x) == 0:
+        return np.zeros(x.shape[1], dtype=x.dtype)
+    return unit_rows(unit_rows(x).mean(axis=0))
+
+
 def mean_directions(x: Matrix, labels: Labels, count: int) -> Matrix:
     """(count, d): the mean direction of the rows of each label, at unit length; zeros where a label has no rows."""
     return unit_rows(sums_by_label(unit_rows(x), labels, count).astype(np.float32))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from unveil.discovery.unfold import viewable
 
 from unveil import files
-from unveil.discovery.unfold import viewable
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.pages.report.truth import compare

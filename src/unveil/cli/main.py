@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from unveil import __version__
+from unveil.cli import look as cli_look
 from unveil.cli import own as cli_own
 from unveil.errors import UnveilError
 
@@ -18,8 +19,8 @@ app = App(
 )
 data = App(name="data", help="Data sets: list them, download them, check what is there.")
 app.command(data)
-for own in cli_own.COMMANDS:
-    app.command(own)
+for command in (*cli_own.COMMANDS, *cli_look.COMMANDS):
+    app.command(command)
 
 
 @app.command
@@ -74,15 +75,14 @@ def _summary(record: dict, folder: Path) -> None:  # type: ignore[type-arg]
     from rich.console import Console
     from rich.table import Table
 
+    from unveil.pages.words import score_rows
+
     table = Table("", "ACC %", "NMI", "ARI", "seconds", title=f"{record['recipe']}, unlabelled training items")
     seconds = record["seconds"]
     pretraining = sum(value for stage, value in seconds.items() if stage != "discovery")
-    rows = [("k-means on the pre-trained features", record["kmeans"], pretraining)]
-    if "kmeans_inputs" in record:
-        rows.insert(0, ("k-means on the inputs", record["kmeans_inputs"], 0.0))
-    if record["metrics"]:
-        rows.append((record["method"], record["metrics"], pretraining + seconds["discovery"]))
-    for name, scores, spent in rows:
+    spent_before = {"kmeans_inputs": 0.0, "kmeans": pretraining, "metrics": pretraining + seconds.get("discovery", 0.0)}
+    for key, name, scores in score_rows(record):
+        spent = spent_before[key]
         table.add_row(
             name, f"{100 * scores['acc']:.1f}", f"{scores['nmi']:.3f}", f"{scores['ari']:.3f}", f"{spent:.0f}"
         )

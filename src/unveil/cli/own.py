@@ -1,8 +1,8 @@
-"""Commands for people's own data: discover, predict, report, review, export, classes, trust."""
+"""Commands for people's own data: discover, predict, classes, trust."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -103,13 +103,19 @@ def discover(
 
 
 def _told(record: dict[str, Any], folder: Path) -> None:
-    for line in record["words"]:
-        print(line)
+    from unveil.pages.words import SUMMARY
+    from unveil.runs.export import formats_for
+    from unveil.runs.reader import load
+
+    for key, title in SUMMARY.items():
+        if sentence := record["summary"].get(key):
+            print(f"{title}: {sentence}")
     for warning in record["warnings"]:
         print(f"warning: {warning}")
     _skipped(record["skipped"])
     print(f"run directory: {folder}")
-    print(f"next: unveil review {folder}, then unveil export {folder} --format folders")
+    option = " --format folders" if "folders" in formats_for(load(folder)) else ""
+    print(f"next: unveil review {folder}, then unveil export {folder}{option}")
 
 
 def predict(
@@ -134,103 +140,15 @@ def predict(
         raise UnveilError(f"--coverage is {coverage}: give a share, above 0 and at most 1")
     from unveil import files
     from unveil.discovery.own_data import predict as label
-    from unveil.discovery.run import table
 
     lines, skipped = label(run, inputs, coverage=coverage, store=store)
-    text = table(["id", "label", "kind", "probability"], lines)
+    text = files.csv_text(["id", "label", "kind", "probability"], lines)
     if out is None:
         print(text, end="")
     else:
         files.write(out, text)
         print(f"written: {out}, {len(lines)} items")
     _skipped(skipped)
-
-
-def review(
-    run: Path,
-    /,
-    *,
-    port: int = 0,
-    host: str = "127.0.0.1",
-    no_browser: Annotated[bool, Flag] = False,
-) -> None:
-    """Look at a discovery in the browser: name, merge, split, move and reject what was found.
-
-    Parameters
-    ----------
-    run
-        The run directory of `unveil discover` or `unveil run`. What you do is kept in its review.jsonl (of a recipe,
-        in RUN/look), and export applies it.
-    port
-        Default: a free one.
-    host
-        Address to listen at. Default: only this machine.
-    no_browser
-        Only print the address.
-    """
-    try:
-        from unveil.pages.review.serve import serve
-    except ImportError as error:
-        raise UnveilError(f"the review page needs more packages ({error}): pip install 'unveil[review]'") from None
-    from unveil.discovery.unfold import viewable
-
-    serve(viewable(run), host=host, port=port, browser=not no_browser)
-
-
-def export(
-    run: Path,
-    /,
-    *,
-    format_: Annotated[
-        Literal["csv", "npz", "folders", "coco", "label-studio", "fiftyone", "parquet"], Parameter(name="--format")
-    ] = "csv",
-    out: Path | None = None,
-    all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
-    original: Annotated[bool, Flag] = False,
-) -> None:
-    """Write the labels of a run, as they are after review, for other tools.
-
-    Parameters
-    ----------
-    run
-        The run directory of `unveil discover` or `unveil run`.
-    format_
-        csv, npz (with features), folders (a folder of links for each class), coco, label-studio, fiftyone, parquet.
-    out
-        Where. Default: in the run directory.
-    all_
-        The known items too, not only the new ones.
-    original
-        The labels as they were found, without what was changed in review.
-    """
-    from unveil.discovery.unfold import viewable
-    from unveil.runs.export import export as write
-
-    print(f"written: {write(viewable(run), format_, out, all_items=all_, original=original)}")
-
-
-def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool, Flag] = False) -> None:
-    """Show a run in one HTML file that opens anywhere.
-
-    Parameters
-    ----------
-    run
-        The run directory of `unveil discover` or `unveil run`. Where you know the truth of new items, put it there as
-        truth.csv (id,label).
-    out
-        The file. Default: report.html in the run directory, or in RUN/look where it is of a recipe.
-    without_map
-        Leave out the map, which needs openTSNE and takes most of the time.
-    """
-    from rich.console import Console
-
-    from unveil.discovery.unfold import viewable
-    from unveil.pages.report.page import write
-
-    run = viewable(run)
-    with Console(stderr=True, markup=False).status("drawing"):
-        target = write(run, out, with_map=not without_map)
-    print(f"written: {target}, {target.stat().st_size / 1e6:.1f} MB")
 
 
 def classes(
@@ -321,4 +239,4 @@ def _skipped(names: list[str]) -> None:
             print(f"  … and {len(names) - 20} more, listed in record.json")
 
 
-COMMANDS = (discover, predict, review, report, export, classes, trust)
+COMMANDS = (discover, predict, classes, trust)

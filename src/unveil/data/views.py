@@ -6,19 +6,19 @@ order; for image files worker processes decode ahead.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageFile, ImageOps
+from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
 from unveil.data import augment
 from unveil.data.dataset import Files, Images, Items, Vectors
+from unveil.data.image_files import read_image
 from unveil.errors import UnveilError
 from unveil.settings import Augment, Data
 
@@ -172,29 +172,6 @@ class _Decoder(TorchDataset[list[Tensor] | str]):
         return [torch.from_numpy(np.stack(view)) for view in views]
 
 
-def read_image(path: Path, at_least: int = 0) -> Image.Image:
-    """A file as RGB, upright. A JPEG is decoded at the smallest scale that keeps both sides `at_least` so long."""
-    try:
-        picture: Image.Image = Image.open(path)
-        if at_least:
-            picture.draft("RGB", (at_least * 2, at_least * 2))
-        return as_rgb(ImageOps.exif_transpose(picture))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise UnveilError(f"cannot read the image {path} ({error}): replace or remove the file") from None
-
-
-def as_rgb(picture: Image.Image) -> Image.Image:
-    """Any mode as RGB: what is transparent becomes white, 16-bit grey keeps its upper 8 bits."""
-    if picture.mode.startswith("I"):
-        wide = np.asarray(picture)
-        shift = 8 if wide.max(initial=0) > 255 else 0
-        return Image.fromarray((wide >> shift).astype(np.uint8)).convert("RGB")
-    if picture.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in picture.info:
-        layer = picture.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
-    return picture.convert("RGB")
-
-
 def crop(picture: Image.Image, config: Augment, generator: np.random.Generator) -> NDArray[np.uint8]:
     """A random resized crop (area share and a ratio of sides from 3/4 to 4/3), mirrored every second time."""
     assert config.size is not None
@@ -239,6 +216,3 @@ def _statistics(data: Data, channels: int, device: torch.device) -> tuple[Tensor
         return torch.tensor(values * (channels // len(values)), device=device)
 
     return spread(data.mean, "mean"), spread(data.std, "std")
-
-
-ImageFile.LOAD_TRUNCATED_IMAGES = False  # a cut-off file is an error, not a half grey picture

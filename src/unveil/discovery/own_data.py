@@ -1,10 +1,9 @@
-"""`unveil discover KNOWN NEW`: people's own folders or arrays into a run directory, and what else reads one."""
+"""`unveil discover KNOWN NEW`: from own folders or arrays to a run directory; `unveil predict`."""
 
-import csv
+import json
 import time
 import warnings
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,12 @@ from unveil.data.known_new import Own, read_new, read_own
 from unveil.data.labels import read_labels
 from unveil.discovery.encoders import Source, choose_source, load_source
 from unveil.discovery.estimator import NEITHER, NovelClassDiscovery
-from unveil.discovery.run import table
+from unveil.discovery.rehearsal import Trust
 from unveil.errors import UnveilError
+from unveil.metrics import clustering_accuracy
+from unveil.runs.writer import Contents, write
 from unveil.settings import Machine
 from unveil.storage import default_store, identity, locked
-
-PICTURE = 64
-"""Side of the pictures that are kept where images came as an array."""
-MOST_VALUES = 20_000_000
-"""Numbers that are kept for looking at where there are no pictures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +70,9 @@ def discover(
     _prepare(out, told)
     with locked(out, wait=False):
         files.write_json(out / "request.json", told)
+        read = time.monotonic()
         vectors, source, kept = vectors_of(own, request.encoder, store, request.device, request.seed, console)
+        encoded = time.monotonic()
         skipped = [own.ids[row] for row in np.flatnonzero(~kept)]
         labels = np.array(own.labels, dtype=object)[kept]
         if not any(label is None for label in labels):
@@ -98,26 +96,86 @@ def discover(
         if given is not None:
             _keep_away(estimator, vectors, [own.ids[row] for row in np.flatnonzero(kept)], given.never)
         estimator.save(out)
-        _write_items(out, own, kept, estimator)
-        write_contents(out, own, kept)
-        files.write_with(out / "features.npy", lambda file: np.save(file, estimator.transform(vectors), False))
         record = {
-            "request": told,
-            "known": estimator._known.known.tolist(),
-            "n_novel": estimator.n_novel_,
-            "items": {"known": int(kept[: own.known].sum()), "new": int(kept[own.known :].sum())},
+            "source": {"kind": "files", "known": told["known"], "new": told["new"]},
+            "method": request.method,
+            "seed": request.seed,
+            "summary": summary(estimator),
             "estimate": None if estimator.classes_estimate_ is None else estimator.classes_estimate_.to_json(),
-            "trust": {**estimator.trust_.to_json(), "low": estimator.trust_.low, "high": estimator.trust_.high},
-            "words": words(estimator),
+            "forecast": _forecast(estimator.trust_),
             "warnings": told_warnings,
             "skipped": skipped,
-            "columns": list(own.columns),
-            "seconds": round(time.monotonic() - begun, 1),
+            "seconds": {
+                "reading": round(read - begun, 1),
+                "encoding": round(encoded - read, 1),
+                "discovery": round(time.monotonic() - encoded, 1),
+            },
+            "config": {key: value for key, value in told.items() if key not in ("known", "new", "items")},
             "environment": environment(request.device),
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        files.write_json(out / "record.json", record)
-    return record
+        return write(out, _contents(own, kept, vectors, estimator, record, out))
+
+
+def _contents(
+    own: Own,
+    kept: NDArray[np.bool_],
+    vectors: NDArray[np.float32],
+    estimator: NovelClassDiscovery,
+    record: dict[str, Any],
+    out: Path,
+) -> Contents:
+    """Everything about the fit, for the run directory."""
+    rows = np.flatnonzero(kept)
+    new = rows >= own.known
+    with np.load(out / "rows.npz", allow_pickle=False) as stored:  # as `save` has just written it
+        labels, plain = stored["labels"], stored["kmeans"]
+    images = not isinstance(own.items, tuple) and own.items.dtype == np.uint8
+    arrays: Any = None if isinstance(own.items, tuple) else own.items[kept]
+    history = out / "work" / "metrics.jsonl"
+    return Contents(
+        ids=[own.ids[row] for row in rows],
+        new=new,
+        given=["" if row >= own.known else str(own.labels[row]) for row in rows],
+        labels=labels,
+        classes=[str(name) for name in estimator.classes_.tolist()],
+        n_known=len(estimator._known.known),
+        confidence=estimator.confidence_,
+        typicality=estimator.typicality_,
+        kmeans=plain,
+        features=estimator.transform(vectors),
+        paths=[str(own.paths[row].resolve()) for row in rows] if own.paths else (),
+        pictures=arrays if images else None,
+        inputs=arrays if arrays is not None and not images else None,
+        columns=own.columns,
+        record=record,
+        config="".join(
+            f"{key} = {json.dumps(value, ensure_ascii=False)}\n"
+            for key, value in record["config"].items()
+            if value is not None
+        ),
+        history=[json.loads(line) for line in history.read_text().splitlines()] if history.exists() else (),
+    )
+
+
+def _forecast(trust: Trust) -> dict[str, Any] | None:
+    """What the rehearsals say, for the record."""
+    if trust.accuracy is None:
+        return None
+    rehearsals = [
+        {
+            "hidden": one["hidden"],
+            "counted": one["counted"],
+            "accuracy": {key: value for key, value in one.items() if key not in ("hidden", "counted")},
+        }
+        for one in trust.rehearsals
+    ]
+    return {
+        "accuracy": trust.accuracy,
+        "low": trust.low,
+        "high": trust.high,
+        "candidate": trust.way,
+        "rehearsals": rehearsals,
+    }
 
 
 def _keep_away(
@@ -174,63 +232,23 @@ def vectors_of(
     return (vectors if kept.all() else vectors[kept]), source, kept
 
 
-def _write_items(out: Path, own: Own, kept: NDArray[np.bool_], estimator: NovelClassDiscovery) -> None:
-    """items.csv: every item that could be read; predictions.csv: the new ones."""
-    rows = np.flatnonzero(kept)
-    novel = {str(label) for label in estimator.novel_clusters_.tolist()}
-    lines = []
-    for place, row in enumerate(rows):
-        label = str(estimator.labels_[place])
-        path = str(own.paths[row].resolve()) if own.paths else ""
-        part, given = ("known", own.labels[row]) if row < own.known else ("new", "")
-        kind = "novel" if label in novel else "known"
-        lines.append((own.ids[row], part, given, label, kind, f"{estimator.confidence_[place]:.4f}", path))
-    header = ["id", "part", "given", "label", "kind", "confidence", "path"]
-    files.write(out / "items.csv", table(header, lines))
-    new = [(line[0], line[3], line[4], line[5]) for line in lines if line[1] == "new"]
-    files.write(out / "predictions.csv", table(["id", "label", "kind", "confidence"], new))
-
-
-def write_contents(out: Path, own: Own, kept: NDArray[np.bool_]) -> None:
-    """What people look at where there are no image files: small pictures, or the numbers themselves."""
-    if isinstance(own.items, tuple):
-        return
-    items = own.items[kept]
-    if items.dtype == np.uint8:
-        step = max(1, -(-max(items.shape[1:3]) // PICTURE))
-        files.write_with(out / "pictures.npy", lambda file: np.save(file, items[:, ::step, ::step], False))
-    elif items.size <= MOST_VALUES:
-        files.write_with(out / "inputs.npy", lambda file: np.save(file, items.astype(np.float32), False))
-
-
-def words(estimator: NovelClassDiscovery) -> list[str]:
-    """The result in sentences."""
+def summary(estimator: NovelClassDiscovery) -> dict[str, str]:
+    """The result in sentences, by the keys of record.json."""
     new = estimator.novel_clusters_.tolist()
     sizes = [int((estimator.labels_ == label).sum()) for label in new]
-    told = f"{estimator.n_novel_} novel class{'es' if estimator.n_novel_ != 1 else ''}"
+    number = f"{estimator.n_novel_} novel class{'es' if estimator.n_novel_ != 1 else ''}"
     least, most = min(sizes, default=0), max(sizes, default=0)
     each = f"{least} items{' each' if len(sizes) > 1 else ''}" if least == most else f"{least} to {most} items"
-    lines = [f"{told} of {each}" if sizes else "no novel classes"]
+    sentences = {"result": f"{number} of {each}" if sizes else "no novel classes"}
     if estimator.classes_estimate_ is not None:
-        lines.append(f"how many: {estimator.classes_estimate_.sentence()}")
-    lines.append(f"how: {estimator.choice_}")
-    lines.append(f"how sure: {estimator.trust_.sentence()}")
-    hidden = np.isin(estimator.labels_, estimator.novel_clusters_)
-    if hidden.any():
-        from unveil.metrics import clustering_accuracy
-
-        same = clustering_accuracy(estimator.kmeans_labels_[hidden].astype(str), estimator.labels_[hidden].astype(str))
-        lines.append(f"k-means on the same vectors puts {100 * same:.0f} % of them into the same clusters")
-    return lines
-
-
-def read_items(run: Path) -> list[dict[str, str]]:
-    """items.csv of a run directory."""
-    path = run / "items.csv"
-    if not path.is_file():
-        raise UnveilError(f"{run} holds no finished discovery (items.csv): give the --out of `unveil discover`")
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        sentences["number"] = estimator.classes_estimate_.sentence()
+    sentences["choice"] = estimator.choice_
+    sentences["accuracy"] = estimator.trust_.sentence()
+    novel = np.isin(estimator.labels_, estimator.novel_clusters_)
+    if novel.any():
+        same = clustering_accuracy(estimator.kmeans_labels_[novel].astype(str), estimator.labels_[novel].astype(str))
+        sentences["agreement"] = f"k-means without training puts {100 * same:.0f} % of them into the same clusters"
+    return sentences
 
 
 def predict(

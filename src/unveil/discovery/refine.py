@@ -7,8 +7,9 @@ from unveil import files
 from unveil import storage as store
 from unveil.discovery.own_data import Given, Request, discover
 from unveil.errors import UnveilError
-from unveil.runs.corrections import LOG, REJECTED, State, parse, replay
+from unveil.runs.corrections import REJECTED, current_state
 from unveil.runs.reader import load
+from unveil.runs.review_log import LOG
 
 
 def refine(run: Path, *, out: Path, classes: int | None = None, store: Path | None = None) -> dict[str, Any]:
@@ -30,21 +31,23 @@ def from_review(run: Path) -> tuple[Given, int]:
     path = run / LOG
     if not path.exists():
         raise UnveilError(f"{run} has no review: name some clusters first, with `unveil review {run}`")
-    look = load(run)
-    state = replay(State(look), parse(path.read_bytes(), path)[0], path)
+    stored = load(run)
+    state = current_state(stored)
     named = {
-        c for c, meaning in state.meanings.items() if not state.novel(c) or meaning.named or meaning.known is not None
+        c
+        for c, meaning in state.meanings.items()
+        if not state.is_novel(c) or meaning.named or meaning.known is not None
     }
     labels = {
-        look.ids[row]: state.name(int(label))
+        stored.ids[row]: state.name(int(label))
         for row, label in enumerate(state.labels)
-        if look.new[row] and int(label) in named
+        if stored.new[row] and int(label) in named
     }
     if not labels:
         raise UnveilError(f"no cluster of {run} has a name: name some first, with `unveil review {run}`")
     never = {}
     for row in (state.labels == REJECTED).nonzero()[0]:
-        before = int(look.labels[row])  # where the fit had put it
-        never[look.ids[row]] = state.name(before) if before in state.meanings else look.classes[before]
+        before = int(stored.labels[row])  # where the fit had put it
+        never[stored.ids[row]] = state.name(before) if before in state.meanings else stored.classes[before]
     source = f"{run.resolve()} {store.fingerprint_file(path)}"
-    return Given(labels, never, source), len([c for c in state.meanings if state.novel(c) and c not in named])
+    return Given(labels, never, source), len([c for c in state.meanings if state.is_novel(c) and c not in named])

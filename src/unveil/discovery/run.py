@@ -1,29 +1,31 @@
-"""The run directory: everything about one experiment, and from which everything else is derived."""
+"""`unveil run RECIPE`: all stages of a recipe into a run directory."""
 
-import csv
-import io
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from rich.console import Console
 
-from unveil import __version__, files, hardware, recipe
+from unveil import __version__, files, hardware, recipe, rng
 from unveil.data import catalog
-from unveil.data.dataset import Dataset
+from unveil.data.dataset import Dataset, Split
 from unveil.data.scaling import reduced
 from unveil.data.task import make_task
 from unveil.errors import UnveilError
 from unveil.hardware import commit
 from unveil.models.embedding import Embedding
+from unveil.numerics import typicality
+from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
 from unveil.storage import LOCK, identity, locked
 from unveil.training import checkpoint
 from unveil.training.evaluation import features
 from unveil.training.stages import Pipeline
 
+MOST_KNOWN = 5000
+"""Labelled items that are kept in the run directory beside all unlabelled ones."""
 INPUT_LIMIT = 30_000_000  # values; k-means on more would take longer than it is worth
 
 
@@ -43,20 +45,25 @@ def run(
         console.print(f"{out} is already complete", soft_wrap=True)
         record: dict[str, Any] = files.read_json(out / "record.json")
         return record
-    task, truth = make_task(read(settings, store=store, root=root, console=console), settings.data)
+    original = catalog.load(settings.data.name, root)
+    task, truth = make_task(prepared(original, settings, store=store, console=console), settings.data)
     check_sizes(len(task.unlabelled), task.n_novel)
     pipeline = Pipeline(settings, task, truth, store, console)
     with locked(out, wait=False):
         if (out / "record.json").exists():  # another process has just finished it
             finished: dict[str, Any] = files.read_json(out / "record.json")
             return finished
-        return _run(pipeline, out)
+        return _run(pipeline, out, original.train)
 
 
 def read(settings: Settings, *, store: Path, root: Path | None, console: Console) -> Dataset:
     """The data set of a recipe, embedded and reduced as it says."""
+    return prepared(catalog.load(settings.data.name, root), settings, store=store, console=console)
+
+
+def prepared(dataset: Dataset, settings: Settings, *, store: Path, console: Console) -> Dataset:
+    """A data set embedded and reduced as the settings say."""
     data, machine = settings.data, settings.machine
-    dataset = catalog.load(data.name, root)
     if data.embed is not None:
         device = hardware.pick_device(machine.device)
         precision = hardware.pick_precision(machine, device)
@@ -72,13 +79,9 @@ def read(settings: Settings, *, store: Path, root: Path | None, console: Console
     return reduced(dataset, data)
 
 
-def _run(pipeline: Pipeline, out: Path) -> dict[str, Any]:
+def _run(pipeline: Pipeline, out: Path, original: Split) -> dict[str, Any]:
     settings, task, console = pipeline.settings, pipeline.task, pipeline.console
     files.write(out / "config.toml", recipe.dump(settings))
-    files.write_json(out / "environment.json", environment(pipeline))
-    files.write_json(
-        out / "classes.json", {"known": list(task.known), "novel": [f"novel-{i}" for i in range(task.n_novel)]}
-    )
     pipeline.rotation()
     pipeline.supervised()
     pipeline.model.freeze_trunk()
@@ -86,11 +89,13 @@ def _run(pipeline: Pipeline, out: Path) -> dict[str, Any]:
     evaluator = pipeline.evaluator()
     small = not isinstance(task.items, tuple) and task.items[0].size * len(task.unlabelled) <= INPUT_LIMIT
     inputs = evaluator.clusters(pipeline.kmeans("items")) if small else None
-    start = evaluator.clusters(pipeline.kmeans("features"))
-    console.print(f"k-means on the pre-trained features: acc {start['acc']:.3f}")
+    plain = pipeline.kmeans("features")
+    start = evaluator.clusters(plain)
+    console.print(f"k-means on features of unit length: acc {start['acc']:.3f}")
     history = pipeline.discovery(out)
-    write_results(out, pipeline)
+    checkpoint.save_model(out / "model.safetensors", pipeline.model)
     record = {
+        "source": {"kind": "data set", "name": settings.data.name},
         "recipe": settings.name,
         "method": settings.discovery.method,
         "seed": settings.seed,
@@ -101,10 +106,13 @@ def _run(pipeline: Pipeline, out: Path) -> dict[str, Any]:
         "warnings": pipeline.warned,
         **({} if pipeline.cache is None else {"cache": pipeline.cache}),
         "config": recipe.to_table(settings),
-        "environment": files.read_json(out / "environment.json"),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": environment(pipeline),
+        "summary": {
+            "result": f"{task.n_novel} novel class{'es' if task.n_novel != 1 else ''}, as the recipe says",
+            "choice": f"{settings.discovery.method} of the recipe {settings.name}, seed {settings.seed}",
+        },
     }
-    files.write_json(out / "record.json", record)
+    record = write(out, _contents(pipeline, plain, original, record))
     (out / "checkpoint.safetensors").unlink(missing_ok=True)
     return record
 
@@ -137,27 +145,41 @@ def check_sizes(unlabelled: int, n_novel: int) -> None:
         raise UnveilError(f"{n_novel} novel classes in {unlabelled} unlabelled items: give fewer classes or more items")
 
 
-def write_results(out: Path, pipeline: Pipeline) -> None:
-    """Everything that others read: weights, features and predictions."""
+def _contents(pipeline: Pipeline, plain: NDArray[np.int64], original: Split, record: dict[str, Any]) -> Contents:
+    """All unlabelled items and a sample of the labelled ones, with the original pictures where these were embedded."""
     task, model = pipeline.task, pipeline.model
-    checkpoint.save_model(out / "model.safetensors", model)
-    z = features(model, pipeline.views, task.unlabelled)
+    known = np.sort(rng.numpy(0, "known items of a run").permutation(task.labelled)[:MOST_KNOWN])
+    z = torch.cat([features(model, pipeline.views, rows) for rows in (known, task.unlabelled)])
     with torch.no_grad():
-        confidence, cluster = model.novel_head(z).softmax(dim=1).max(dim=1)
-    rows = zip((task.ids[row] for row in task.unlabelled), cluster.tolist(), confidence.tolist(), strict=True)
-    files.write(
-        out / "predictions.csv", table(["id", "cluster", "confidence"], ((i, c, f"{p:.6f}") for i, c, p in rows))
+        confidence, cluster = model.novel_head(z[len(known) :]).softmax(dim=1).max(dim=1)
+    rows, n_known, first = np.concatenate([known, task.unlabelled]), len(task.known), len(known)
+    labels = np.concatenate([task.labels[known], n_known + cluster.cpu().numpy()])
+    row_of = {name: row for row, name in enumerate(original.ids)}
+    shown = [row_of[task.ids[row]] for row in rows]
+    paths = original.items if isinstance(original.items, tuple) else None
+    arrays: Any = None if isinstance(original.items, tuple) else original.items[shown]
+    images = arrays is not None and arrays.dtype == np.uint8
+    ids, truth = [task.ids[row] for row in rows], pipeline.truth
+    return Contents(
+        ids=ids,
+        new=np.arange(len(rows)) >= first,
+        given=[task.known[label] if label >= 0 else "" for label in task.labels[rows]],
+        labels=labels,
+        classes=(*task.known, *(f"novel-{i}" for i in range(task.n_novel))),
+        n_known=n_known,
+        confidence=np.concatenate([np.ones(first), confidence.float().cpu().numpy()]).astype(np.float32),
+        typicality=typicality(z.float().cpu().numpy(), labels),
+        kmeans=np.concatenate([task.labels[known], n_known + plain]),
+        features=z.float().cpu().numpy(),
+        paths=() if paths is None else [str(Path(paths[row]).resolve()) for row in shown],
+        pictures=arrays if images else None,
+        inputs=arrays if arrays is not None and not images and arrays.ndim == 2 else None,
+        truth=None
+        if truth is None
+        else dict(zip(ids[first:], (truth.novel[i] for i in truth.unlabelled), strict=True)),
+        record=record,
+        config=recipe.dump(pipeline.settings),
     )
-    files.write_with(out / "features.npy", lambda file: np.save(file, z.cpu().numpy(), allow_pickle=False))
-
-
-def table(header: list[str], rows: Any) -> str:
-    """CSV text."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def environment(pipeline: Pipeline) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The figure of the paper that shows features in two dimensions, with misplaced examples as pictures."""
 
-import csv
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,14 @@ from rich.console import Console
 from unveil import files, rng
 from unveil.data import catalog
 from unveil.data.dataset import Items
+from unveil.data.image_files import read_image
 from unveil.data.task import make_task
-from unveil.data.views import read_image
 from unveil.discovery import run as runs
 from unveil.errors import UnveilError
 from unveil.experiments.plan import Plan, Run
 from unveil.metrics import clustering_accuracy, contingency
 from unveil.numerics import match_clusters
+from unveil.runs.reader import load
 
 POINTS, EXAMPLES = 2000, 8
 
@@ -74,13 +74,11 @@ def misplaced(y: NDArray[np.int64], clusters: NDArray[np.int64]) -> list[tuple[i
 
 
 def _result(run: Run) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Features and clusters of a finished run."""
-    features = run.folder / "features.npy"
-    if not features.exists():
+    """Features and clusters of the unlabelled items of a finished run."""
+    if not (run.folder / "record.json").exists():
         raise UnveilError(f"the map needs the run directory {run.folder}: delete {run.record} to run it again")
-    with (run.folder / "predictions.csv").open(newline="") as file:
-        clusters = np.array([int(line["cluster"]) for line in csv.DictReader(file)])
-    return np.load(features, allow_pickle=False), clusters
+    stored = load(run.folder)
+    return stored.features[stored.new], stored.labels[stored.new] - stored.n_known
 
 
 def _picture(axes: Any, items: Items, row: int) -> None:

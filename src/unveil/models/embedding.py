@@ -17,7 +17,7 @@ from torch import Tensor
 from unveil import files
 from unveil import storage as store
 from unveil.data.dataset import Dataset, Images, Items, Split, Vectors
-from unveil.data.views import read_image
+from unveil.data.image_files import read_image
 from unveil.errors import UnveilError
 from unveil.models import pretrained as backbones
 

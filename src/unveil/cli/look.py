@@ -1,0 +1,97 @@
+"""Commands on a finished run: report, review, export. None of them imports torch."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from unveil.errors import UnveilError
+
+Flag = Parameter(negative="")
+
+
+def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool, Flag] = False) -> None:
+    """Write a run as one HTML file that opens anywhere.
+
+    Parameters
+    ----------
+    run
+        The run directory of `unveil discover` or `unveil run`. Where you know the true classes of new items, put them
+        there as truth.csv (id,label).
+    out
+        The file. Default: report.html in the run directory.
+    without_map
+        Leave out the map, which needs openTSNE and takes most of the time.
+    """
+    from rich.console import Console
+
+    from unveil.pages.report.page import write
+
+    with Console(stderr=True, markup=False).status("drawing"):
+        target = write(run, out, with_map=not without_map)
+    print(f"written: {target}, {target.stat().st_size / 1e6:.1f} MB")
+
+
+def review(
+    run: Path,
+    /,
+    *,
+    port: int = 0,
+    host: str = "127.0.0.1",
+    no_browser: Annotated[bool, Flag] = False,
+) -> None:
+    """Browse the classes of a run on a local web page: name, merge and split them, move and reject items.
+
+    Parameters
+    ----------
+    run
+        The run directory of `unveil discover` or `unveil run`. Corrections are saved in its review.jsonl, and export
+        applies them.
+    port
+        Default: a free one.
+    host
+        Address to listen at. Default: only this machine.
+    no_browser
+        Only print the address.
+    """
+    try:
+        from unveil.pages.review.serve import serve
+    except ImportError as error:
+        raise UnveilError(f"the review page needs more packages ({error}): pip install 'unveil[review]'") from None
+
+    serve(run, host=host, port=port, browser=not no_browser)
+
+
+def export(
+    run: Path,
+    /,
+    *,
+    format_: Annotated[
+        Literal["csv", "npz", "folders", "coco", "label-studio", "fiftyone", "parquet"], Parameter(name="--format")
+    ] = "csv",
+    out: Path | None = None,
+    all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    original: Annotated[bool, Flag] = False,
+) -> None:
+    """Write the labels of a run, with the corrections of its review, for other tools.
+
+    Parameters
+    ----------
+    run
+        The run directory of `unveil discover` or `unveil run`.
+    format_
+        csv, npz (with features), label-studio, parquet; for image files also folders (a folder of links for each
+        class), coco, fiftyone.
+    out
+        The file or folder. Default: in the run directory.
+    all_
+        Export the known items too, not only the new ones.
+    original
+        Export the labels without the corrections of the review.
+    """
+    from unveil.runs.export import export as write
+
+    print(f"written: {write(run, format_, out, all_items=all_, original=original)}")
+
+
+COMMANDS = (report, review, export)
