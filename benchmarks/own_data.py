@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from unveil.numerics import unit_rows
 
 from unveil import NovelClassDiscovery, files, hardware, recipe
 from unveil.data import catalog
@@ -28,6 +27,7 @@ from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.metrics import clustering_accuracy
 from unveil.models.embedding import Embedding
 from unveil.models.inference import features
+from unveil.numerics import unit_rows
 from unveil.settings import Machine
 from unveil.storage import default_store
 from unveil.training.stages import Training, pretrain

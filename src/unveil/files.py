@@ -1,9 +1,11 @@
 """Files that outlive a process: written to a temporary name, synced and renamed, so that no half file is ever seen."""
 
+import csv
 import errno
+import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -48,6 +50,15 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UnveilError(f"{path} cannot be read ({error}): delete it and run again") from None
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV, with lines that end in a newline on every system."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def write_with(path: Path, save: Callable[[BinaryIO], object]) -> None:

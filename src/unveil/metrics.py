@@ -2,10 +2,9 @@
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from unveil.errors import UnveilError
+from unveil.numerics import match_clusters
 
 
 def contingency(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.int64]:
@@ -25,31 +24,37 @@ def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     counts = contingency(y_true, y_pred)
     if counts.size == 0:
         return float("nan")
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    return float(counts[rows, columns].sum() / counts.sum())
+    class_of = match_clusters(counts)
+    matched = np.flatnonzero(class_of >= 0)
+    return float(counts[matched, class_of[matched]].sum() / counts.sum())
 
 
-def correctly_placed(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.bool_]:
-    """Whether each item is in the cluster that stands for its class, under the best one-to-one assignment."""
-    truth, predicted = np.asarray(y_true), np.asarray(y_pred)
-    counts = contingency(truth, predicted)
-    rows, columns = linear_sum_assignment(counts, maximize=True)
-    class_of = dict(zip(np.unique(predicted)[rows].tolist(), np.unique(truth)[columns].tolist(), strict=True))
-    pairs = zip(predicted.tolist(), truth.tolist(), strict=True)
-    return np.array([class_of.get(cluster) == label for cluster, label in pairs], dtype=bool)
+def in_matched_class(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.bool_]:
+    """(n,): whether the class of each item is the one that its cluster is matched to."""
+    _, truth = np.unique(np.asarray(y_true), return_inverse=True)
+    _, clusters = np.unique(np.asarray(y_pred), return_inverse=True)
+    if len(truth) == 0:
+        return np.zeros(0, dtype=bool)
+    right: NDArray[np.bool_] = match_clusters(contingency(truth, clusters))[clusters] == truth
+    return right
 
 
 def open_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known: int) -> dict[str, float]:
     """All, old and new: the share of items in the class of their cluster under one assignment for known (below
     `known`) and novel classes together, over all items, those of known classes and those of novel ones."""
     truth, predicted = np.asarray(y_true), np.asarray(y_pred)
-    correct = correctly_placed(truth, predicted)
+    counts = contingency(truth, predicted)
+    if counts.size == 0:
+        return {"all": float("nan"), "old": float("nan"), "new": float("nan")}
+    correct = in_matched_class(truth, predicted)
     parts = {"all": np.full(len(truth), True), "old": truth < known, "new": truth >= known}
     return {name: float(correct[part].mean()) if part.any() else float("nan") for name, part in parts.items()}
 
 
 def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
     """ACC, normalised mutual information and adjusted Rand index."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score  # late: it takes a second
+
     return {
         "acc": clustering_accuracy(y_true, y_pred),
         "nmi": float(normalized_mutual_info_score(y_true, y_pred)),

@@ -1,9 +1,12 @@
 """Random draws as functions of (seed, purpose, epoch, step), so that nothing depends on how a run was interrupted."""
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 
 def number(seed: int, purpose: str, epoch: int = 0, step: int = 0) -> int:
@@ -13,9 +16,11 @@ def number(seed: int, purpose: str, epoch: int = 0, step: int = 0) -> int:
 
 
 def generator(
-    seed: int, purpose: str, epoch: int = 0, step: int = 0, *, device: torch.device | str = "cpu"
-) -> torch.Generator:
-    """A torch generator for one purpose at one moment."""
+    seed: int, purpose: str, epoch: int = 0, step: int = 0, *, device: "torch.device | str" = "cpu"
+) -> "torch.Generator":
+    """A torch generator for one purpose at one moment. torch is imported here alone: the pages need none."""
+    import torch
+
     return torch.Generator(device=device).manual_seed(number(seed, purpose, epoch, step))
 
 

@@ -10,7 +10,8 @@ from rich.console import Console
 from unveil.discovery.fitting import KMEANS, Problem, Trained, start_clusters, train, ways
 
 from unveil import rng
-from unveil.discovery.rehearsal import Rehearsal, _calibration, hide, matched, rehearse
+from unveil.discovery.rehearsal import Rehearsal, _calibration, hide, rehearse
+from unveil.metrics import in_matched_class
 
 
 def problem(classes: int, each: int = 30, apart: float = 6.0, inside: bool = False) -> Problem:
@@ -84,4 +85,4 @@ def test_confidence_is_worth_what_it_was_in_rehearsal() -> None:
 
 def test_matched_items() -> None:
     truth, clusters = np.array([0, 0, 0, 1, 1]), np.array([5, 5, 2, 2, 2])
-    assert matched(truth, clusters).tolist() == [True, True, False, True, True]
+    assert in_matched_class(truth, clusters).tolist() == [True, True, False, True, True]

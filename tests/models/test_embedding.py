@@ -10,7 +10,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from unveil.data.dataset import Dataset, Items, Split
-from unveil.data.views import read_image
+from unveil.data.pictures import read_image
 from unveil.errors import UnveilError
 from unveil.models import embedding as embed
 

@@ -29,8 +29,10 @@ from unveil.pages.report import clusters, curves, text
 from unveil.pages.report.page import build, write
 from unveil.pages.report.sprites import Sheet, draw
 from unveil.pages.report.truth import compare
-from unveil.runs.map import Places, kept, places
+from unveil.runs.map import Layout, layout_of, stored_layout
 from unveil.runs.reader import load
+from unveil.runs.writer import Contents
+from unveil.runs.writer import write as write_run
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -79,33 +81,38 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def made_run(folder: Path, sizes: list[int], *, known: int = 3, pictures: np.ndarray | None = None) -> Path:
     """A run directory without a discovery: blobs with the given numbers of items in each class."""
-    folder.mkdir(parents=True)
     draw_ = np.random.default_rng(0)
     labels = np.repeat(np.arange(len(sizes)), sizes)
-    centres = draw_.standard_normal((len(sizes), 8))
-    np.save(folder / "features.npy", (centres[labels] + 0.1 * draw_.standard_normal((len(labels), 8))).astype("f4"))
-    names = [f"known {i}" for i in range(known)] + [f"novel-{i}" for i in range(len(sizes) - known)]
-    lines = ["id,part,given,label,kind,confidence,path"]
-    for row, label in enumerate(labels):
-        part, given = ("known", names[label]) if label < known else ("new", "")
-        lines.append(f"item {row},{part},{given},{names[label]},{'known' if given else 'novel'},0.9,")
-    (folder / "items.csv").write_text("\n".join(lines) + "\n")
-    sure = draw_.uniform(0.5, 1, len(labels)).astype("f4")
-    np.savez(folder / "rows.npz", labels=labels, kmeans=labels, confidence=sure, typicality=sure)
-    if pictures is not None:
-        np.save(folder / "pictures.npy", pictures)
+    centers = draw_.standard_normal((len(sizes), 8))
+    features = (centers[labels] + 0.1 * draw_.standard_normal((len(labels), 8))).astype("f4")
     novel = len(sizes) - known
-    files.write_json(folder / "estimator.json", {"known": names[:known], "n_novel": novel, "parameters": {"steps": 9}})
-    files.write_json(folder / "record.json", {"words": [f"{novel} novel classes"], "trust": {"accuracy": None}})
+    names = [f"known {i}" for i in range(known)] + [f"novel-{i}" for i in range(novel)]
+    confidence = draw_.uniform(0.5, 1, len(labels)).astype("f4")
+    contents = Contents(
+        ids=[f"item {row}" for row in range(len(labels))],
+        new=labels >= known,
+        given=[names[label] if label < known else "" for label in labels],
+        labels=labels,
+        classes=names,
+        n_known=known,
+        confidence=confidence,
+        typicality=confidence,
+        kmeans=labels,
+        features=features,
+        pictures=pictures,
+        record={"summary": {"result": f"{novel} novel classes"}, "config": {"steps": 9}},
+        config="steps = 9\n",
+    )
+    write_run(folder, contents)
     return folder
 
 
 def test_names_are_never_code(run: Path) -> None:
     shutil.copytree(run, other := run.parent / "hostile" / "run")
     record = files.read_json(other / "record.json")
-    record["words"] += [f"how: {ATTACK}"]
+    record["summary"]["choice"] = ATTACK
     record["warnings"] += [ATTACK]
-    record["request"]["known"] = ATTACK
+    record["source"]["known"] = ATTACK
     files.write_json(other / "record.json", record)
     page = build(load(other))
     outline = Outline(page)
@@ -145,8 +152,8 @@ def test_what_a_page_says(run: Path) -> None:
 def test_five_thousand_thumbnails_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (5000, 24, 24, 3), dtype=np.uint8)  # nothing is harder to pack
     folder = made_run(tmp_path / "run", [20] * 250, known=50, pictures=noise)
-    xy = np.random.default_rng(1).standard_normal((5000, 2)).astype(np.float32)
-    monkeypatch.setattr("unveil.pages.report.page.places", lambda look: Places(xy, np.arange(5000)))
+    layout = Layout(xy=np.random.default_rng(1).random((5000, 2)).astype(np.float32), sample=np.arange(5000))
+    monkeypatch.setattr("unveil.pages.report.page.layout_of", lambda run: layout)
     page = build(load(folder))
     assert 3_000_000 < len(page.encode()) < 5_000_000
     outline = Outline(page)
@@ -157,10 +164,10 @@ def test_five_thousand_thumbnails_fit(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_pictures_that_are_gone_leave_a_gap(run: Path, tmp_path: Path) -> None:
-    look = load(run)
-    rows = tuple(np.flatnonzero(look.new)[:3].tolist())
+    read_run = load(run)
+    rows = tuple(np.flatnonzero(read_run.new)[:3].tolist())
     moved = replace(
-        look, paths=tuple("/nowhere.png" if row == rows[1] else path for row, path in enumerate(look.paths))
+        read_run, paths=tuple("/nowhere.png" if row == rows[1] else path for row, path in enumerate(read_run.paths))
     )
     rule, missing = draw(moved, Sheet("g", rows), 100_000)
     assert missing == 1
@@ -172,20 +179,20 @@ def test_pictures_that_are_gone_leave_a_gap(run: Path, tmp_path: Path) -> None:
 
 
 def test_one_cluster_and_a_dead_one(tmp_path: Path) -> None:
-    look = load(made_run(tmp_path / "run", [5, 4, 3, 2]))
-    found = clusters.describe(look)
+    read_run = load(made_run(tmp_path / "run", [5, 4, 3, 2]))
+    found = clusters.describe(read_run)
     assert [one.size for one in found] == [2]
     assert found[0].doubtful == ()
-    assert Outline(build(look)).count("article") == 1
-    look = load(made_run(tmp_path / "dead", [5, 4, 3, 6, 0]))
-    assert [one.size for one in clusters.describe(look)] == [6, 0]
-    assert "A dead cluster" in build(look, with_map=False)
+    assert Outline(build(read_run)).count("article") == 1
+    read_run = load(made_run(tmp_path / "dead", [5, 4, 3, 6, 0]))
+    assert [one.size for one in clusters.describe(read_run)] == [6, 0]
+    assert "A dead cluster" in build(read_run, with_map=False)
 
 
 def test_new_items_of_known_classes(tmp_path: Path) -> None:
-    look = load(made_run(tmp_path / "run", [5, 4, 3, 2]))
-    look = replace(look, new=look.new | (np.arange(14) < 2))
-    words = " ".join(Outline(build(look, with_map=False)).words)
+    read_run = load(made_run(tmp_path / "run", [5, 4, 3, 2]))
+    read_run = replace(read_run, new=read_run.new | (np.arange(14) < 2))
+    words = " ".join(Outline(build(read_run, with_map=False)).words)
     assert "2 in known classes" in words
     assert "recognised as this class" in words
 
@@ -195,13 +202,13 @@ def test_nearest_class_typical_and_doubtful(tmp_path: Path) -> None:
     features = np.load(folder / "features.npy")
     features[30:] = features[10:20].mean(axis=0) * 3 + 0.01 * features[30:]  # length must not count
     np.save(folder / "features.npy", features)
-    look = load(folder)
-    (one,) = clusters.describe(look)
+    read_run = load(folder)
+    (one,) = clusters.describe(read_run)
     assert one.nearest == "known 1"
     assert one.cosine > 0.95
-    assert set(one.near) <= set(range(10, 20))
-    assert one.typical[0] == 30 + int(look.typicality[30:].argmax())
-    assert one.doubtful[0] == 30 + int(look.confidence[30:].argmin())
+    assert set(one.neighbors) <= set(range(10, 20))
+    assert one.typical[0] == 30 + int(read_run.typicality[30:].argmax())
+    assert one.doubtful[0] == 30 + int(read_run.confidence[30:].argmin())
     assert not set(one.typical) & set(one.doubtful)
 
 
@@ -213,14 +220,14 @@ def test_vectors_show_names_and_telling_columns(tmp_path: Path) -> None:
     np.save(tmp_path / "new.npy", x[y == 3])
     request = Request(known=tmp_path / "known.npz", new=tmp_path / "new.npy", classes=1, method="kmeans", rehearsals=0)
     discover(request, out=tmp_path / "run")
-    look = load(tmp_path / "run")
-    (one,) = clusters.describe(look)
-    assert one.telling[0].column == "column 2"
-    assert one.telling[0].difference == pytest.approx(np.sqrt(3), abs=0.05)  # a quarter of the items, far away
-    page = build(look)
+    read_run = load(tmp_path / "run")
+    (one,) = clusters.describe(read_run)
+    assert one.columns[0].column == "column 2"
+    assert one.columns[0].difference == pytest.approx(np.sqrt(3), abs=0.05)  # a quarter of the items, far away
+    page = build(read_run)
     assert "column 2" in page
     assert "url(data:" not in page
-    assert any(look.ids[row] in page for row in one.typical)
+    assert any(read_run.ids[row] in page for row in one.typical)
 
 
 def test_columns_have_the_names_of_the_table(tmp_path: Path) -> None:
@@ -239,12 +246,12 @@ def test_columns_have_the_names_of_the_table(tmp_path: Path) -> None:
     table(known, x[y < 3], [0, 1, 2], [f"kind {label}" for label in y[y < 3]])
     table(new, x[y == 3], [2, 0, 1], [])  # in another order
     discover(Request(known=known, new=new, classes=1, method="kmeans", rehearsals=0), out=tmp_path / "run")
-    look = load(tmp_path / "run")
-    assert look.inputs is not None
-    np.testing.assert_allclose(look.inputs[-30:], x[y == 3], rtol=1e-5)
-    (one,) = clusters.describe(look)
-    assert one.telling[0].column == "width"
-    page = build(look, with_map=False)
+    read_run = load(tmp_path / "run")
+    assert read_run.inputs is not None
+    np.testing.assert_allclose(read_run.inputs[-30:], x[y == 3], rtol=1e-5)
+    (one,) = clusters.describe(read_run)
+    assert one.columns[0].column == "width"
+    page = build(read_run, with_map=False)
     assert "<span>width</span>" in page
     assert "&lt;b&gt;height" in page
     assert "<b>height" not in page
@@ -302,23 +309,23 @@ def test_truth(tmp_path: Path) -> None:
     assert compare(load(folder)) is None
     told = {15 + i: "cat" for i in range(10)} | {25 + i: "dog" for i in range(8)} | {15: "dog", 16: ATTACK}
     (folder / "truth.csv").write_text("id,label\nsomebody,cat\n" + "".join(f"item {r},{t}\n" for r, t in told.items()))
-    look = load(folder)
-    found = compare(look)
+    read_run = load(folder)
+    found = compare(read_run)
     assert found is not None
-    assert (found.items, found.strangers) == (18, 1)
+    assert (found.items, found.unknown_ids) == (18, 1)
     assert found.scores["acc"] == pytest.approx(16 / 18)
     assert found.counts.tolist() == [[8, 1, 1], [0, 8, 0]]
     assert found.classes == ("cat", "dog", ATTACK)
     assert {row: (true, stands) for row, true, stands in found.misplaced} == {15: ("dog", "cat"), 16: (ATTACK, "cat")}
-    page = build(look, with_map=False)
+    page = build(read_run, with_map=False)
     assert "88.9\u00a0%" in page
     assert ATTACK not in page
     (folder / "truth.csv").write_text("name,class\n")
     with pytest.raises(UnveilError, match="id,label"):
-        compare(look)
+        compare(read_run)
     (folder / "truth.csv").write_text("id,label\nnobody,cat\n")
-    with pytest.raises(UnveilError, match="tells of no new item"):
-        compare(look)
+    with pytest.raises(UnveilError, match="has no id of a new item"):
+        compare(read_run)
 
 
 def test_truth_of_many_classes_is_a_list(tmp_path: Path) -> None:
@@ -333,8 +340,8 @@ def test_truth_of_many_classes_is_a_list(tmp_path: Path) -> None:
 def test_map_is_kept_and_found_by_content(tmp_path: Path) -> None:
     pytest.importorskip("openTSNE")
     folder = made_run(tmp_path / "run", [10, 10, 10, 20, 20])
-    found = places(load(folder), most=40)
-    rows = found.rows
+    found = layout_of(load(folder), most=40)
+    rows = found.sample
     assert len(rows) == 40
     assert len(found.xy) == 70
     assert (np.diff(rows) > 0).all()
@@ -346,16 +353,16 @@ def test_map_is_kept_and_found_by_content(tmp_path: Path) -> None:
         away = np.linalg.norm(some[:, None] - some[None], axis=-1) + 1e9 * np.eye(len(some))
         assert (own[away.argmin(axis=1)] == own).mean() > 0.9
     written = (folder / "map.npz").stat().st_mtime_ns
-    again = places(load(folder), most=40)
+    again = layout_of(load(folder), most=40)
     assert (folder / "map.npz").stat().st_mtime_ns == written
     np.testing.assert_array_equal(again.xy, found.xy)
     np.save(folder / "features.npy", np.load(folder / "features.npy")[:, ::-1])
-    places(load(folder), most=40)
+    layout_of(load(folder), most=40)
     assert (folder / "map.npz").stat().st_mtime_ns != written
     for damaged in (b"broken", b"", b"PK\x03\x04broken"):
         (folder / "map.npz").write_bytes(damaged)
-        assert kept(load(folder)) is None
-    assert len(places(load(folder)).rows) == 70
+        assert stored_layout(load(folder)) is None
+    assert len(layout_of(load(folder)).sample) == 70
 
 
 @pytest.mark.parametrize("sizes", [[1, 1, 0, 1], [3, 3, 3, 3]])
@@ -363,7 +370,7 @@ def test_map_of_few_and_of_equal_items(tmp_path: Path, sizes: list[int]) -> None
     pytest.importorskip("openTSNE")
     folder = made_run(tmp_path / "run", sizes)
     np.save(folder / "features.npy", np.ones((sum(sizes), 1), dtype=np.float32))
-    assert np.isfinite(places(load(folder)).xy).all()
+    assert np.isfinite(layout_of(load(folder)).xy).all()
     assert build(load(folder))
 
 

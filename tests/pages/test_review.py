@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from review_runs import KNOWN, look_at
+from review_runs import KNOWN, make_run
 from starlette.testclient import TestClient
 
 from unveil.errors import UnveilError
 from unveil.pages.review import server
 from unveil.pages.review.guard import HEADERS, Access, Guard, allowed_hosts
-from unveil.pages.review.map import Map
-from unveil.pages.review.near import Near
+from unveil.pages.review.map import LiveMap
 from unveil.pages.review.pictures import Pictures
 from unveil.pages.review.serve import serve
+from unveil.pages.review.similar import SimilarItems
 from unveil.pages.review.split import split
 from unveil.pages.review.summary import Summary
-from unveil.runs.reader import Look, load
+from unveil.runs.reader import Run, load
 
 A, B, C, D = 2, 3, 4, 5
 HOST = "127.0.0.1:8123"
@@ -31,8 +31,8 @@ ACCESS = Access(port=8123, hosts=allowed_hosts("127.0.0.1", 8123), token="right"
 
 
 @pytest.fixture
-def look(tmp_path: Path) -> Look:
-    return look_at(tmp_path / "run")
+def run(tmp_path: Path) -> Run:
+    return make_run(tmp_path / "run")
 
 
 def visitor(app: Guard, **headers: str) -> TestClient:
@@ -40,9 +40,9 @@ def visitor(app: Guard, **headers: str) -> TestClient:
 
 
 @pytest.fixture
-def page(look: Look) -> TestClient:
+def page(run: Run) -> TestClient:
     """Somebody who opened the address that was printed."""
-    found = visitor(server.application(look, ACCESS), origin=f"http://{HOST}")
+    found = visitor(server.application(run, ACCESS), origin=f"http://{HOST}")
     found.cookies.set("unveil-8123", "right")
     return found
 
@@ -58,8 +58,8 @@ PATHS = ["/", "/static/app.js", "/api/state", "/api/about", "/api/item/30", "/ap
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_nothing_without_the_token(look: Look, path: str) -> None:
-    app = server.application(look, ACCESS)
+def test_nothing_without_the_token(run: Run, path: str) -> None:
+    app = server.application(run, ACCESS)
     assert visitor(app).get(path).status_code == 403
     assert visitor(app, cookie="unveil-8123=wrong").get(path).status_code == 403
     assert visitor(app, cookie="unveil-9=right").get(path).status_code == 403
@@ -69,8 +69,8 @@ def test_nothing_without_the_token(look: Look, path: str) -> None:
         assert visitor(app).get(f"{path}{joined}token=right").status_code == 403
 
 
-def test_the_first_visit_sets_a_cookie_and_cleans_the_address(look: Look) -> None:
-    client = visitor(server.application(look, ACCESS))
+def test_the_first_visit_sets_a_cookie_and_cleans_the_address(run: Run) -> None:
+    client = visitor(server.application(run, ACCESS))
     assert client.get("/?token=wrong").status_code == 403
     answer = client.get("/?token=right")
     assert answer.status_code == 303
@@ -106,8 +106,8 @@ def test_hosts_follow_what_is_bound() -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/action", "/api/undo", "/api/redo", "/api/split-preview", "/api/export"])
-def test_actions_come_from_the_page_itself(look: Look, path: str) -> None:
-    app = server.application(look, ACCESS)
+def test_actions_come_from_the_page_itself(run: Run, path: str) -> None:
+    app = server.application(run, ACCESS)
     body = {"kind": "accept", "cluster": A, "base": 0, "parts": 2, "format": "csv"}
     cookie = "unveil-8123=right"
     for origin in [None, "null", "http://evil.example", "https://127.0.0.1:8123", f"http://{HOST}.evil.example"]:
@@ -120,7 +120,7 @@ def test_actions_come_from_the_page_itself(look: Look, path: str) -> None:
     assert visitor(app, origin=f"http://{HOST}").post(path, json=body).status_code == 403
     assert visitor(app, **at_home).get(path).status_code == 405
     assert visitor(app, **at_home).put(path, json=body).status_code == 405
-    assert not (look.run / "review.jsonl").exists()
+    assert not (run.folder / "review.jsonl").exists()
 
 
 def test_every_answer_is_fenced(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def test_a_body_has_a_largest_size(page: TestClient, monkeypatch: pytest.MonkeyP
     assert page.post("/api/action", json=body).status_code == 413
 
 
-def test_names_stay_data(page: TestClient, look: Look) -> None:
+def test_names_stay_data(page: TestClient, run: Run) -> None:
     hostile = "<script>alert(1)</script>"
     state = act(page, "name", 0, cluster=A, text=hostile)
     assert state["classes"][A]["name"] == hostile
@@ -230,7 +230,7 @@ def test_the_page_itself_has_nothing_from_elsewhere() -> None:
     assert page.count("<script") == 1
 
 
-def test_all_actions_and_the_export(page: TestClient, look: Look) -> None:
+def test_all_actions_and_the_export(page: TestClient, run: Run) -> None:
     state = page.get("/api/state").json()
     assert [one["size"] for one in state["classes"]] == [12] * 6
     assert len(state["classes"][A]["typical"]) == 8
@@ -252,7 +252,7 @@ def test_all_actions_and_the_export(page: TestClient, look: Look) -> None:
     assert page.post("/api/undo", json={"base": 7}).json()["items"]["reviewed"] == 1
     assert page.post("/api/redo", json={"base": 8}).json()["items"]["reviewed"] == 10
     written = Path(page.post("/api/export", json={"format": "csv"}).json()["written"])
-    assert written.parent == look.run.resolve()
+    assert written.parent == run.folder.resolve()
     with written.open() as file:
         found = list(csv.DictReader(file))
     labels = np.array([row["label"] for row in found])
@@ -278,61 +278,61 @@ def test_two_tabs(page: TestClient) -> None:
     assert page.post("/api/undo", json={"base": 99}).status_code == 409
 
 
-def test_pictures_come_in_sheets(page: TestClient, look: Look) -> None:
+def test_pictures_come_in_sheets(page: TestClient, run: Run) -> None:
     answer = page.get("/api/thumbs?rows=30,31,2,3,4,5,6,7,8")
     sheet = Image.open(io.BytesIO(answer.content))
     assert sheet.size == (8 * 16, 2 * 16)
     assert answer.headers["x-sizes"] == ",".join(["16x16"] * 9)
-    assert look.pictures is not None
-    assert np.array_equal(np.asarray(sheet)[:16, 16:32], look.pictures[31])
+    assert run.pictures is not None
+    assert np.array_equal(np.asarray(sheet)[:16, 16:32], run.pictures[31])
     assert Image.open(io.BytesIO(page.get("/api/item/31").content)).size == (16, 16)
 
 
 def test_files_that_are_gone_leave_a_gap(tmp_path: Path) -> None:
-    look = look_at(tmp_path / "run", pictures="files")
-    Path(look.paths[31]).unlink()
-    page = visitor(server.application(look, ACCESS), cookie="unveil-8123=right")
+    run = make_run(tmp_path / "run", pictures="files")
+    Path(run.paths[31]).unlink()
+    page = visitor(server.application(run, ACCESS), cookie="unveil-8123=right")
     assert page.get("/api/thumbs?rows=30,31").headers["x-sizes"] == "16x16,0x0"
     assert page.get("/api/item/31").status_code == 404
     assert page.get("/api/items?rows=30").json()[0]["id"] == "<script>alert(1)</script>/0030.png"
 
 
 def test_items_without_pictures_tell_their_numbers(tmp_path: Path) -> None:
-    look = look_at(tmp_path / "run", pictures="none")
-    page = visitor(server.application(look, ACCESS), cookie="unveil-8123=right")
+    run = make_run(tmp_path / "run", pictures="none")
+    page = visitor(server.application(run, ACCESS), cookie="unveil-8123=right")
     assert page.get("/api/about").json()["pictures"] is False
-    telling = page.get("/api/items?rows=30").json()[0]["telling"]
-    assert len(telling) == 4
-    assert look.inputs is not None
-    strange = np.abs((look.inputs[30] - look.inputs.mean(axis=0)) / look.inputs.std(axis=0))
-    assert [one["column"] for one in telling] == [f"column {c + 1}" for c in np.argsort(-strange)[:4]]
+    columns = page.get("/api/items?rows=30").json()[0]["columns"]
+    assert len(columns) == 4
+    assert run.inputs is not None
+    strange = np.abs((run.inputs[30] - run.inputs.mean(axis=0)) / run.inputs.std(axis=0))
+    assert [one["column"] for one in columns] == [f"column {c + 1}" for c in np.argsort(-strange)[:4]]
 
 
-def test_similar_and_duplicates(look: Look) -> None:
-    features = np.array(look.features)
+def test_similar_and_duplicates(run: Run) -> None:
+    features = np.array(run.features)
     features[40], features[60] = features[30] * 3, features[50] + 1e-3
-    np.save(look.run / "features.npy", features)
-    assert look.pictures is not None
-    pictures = np.array(look.pictures)
+    np.save(run.folder / "features.npy", features)
+    assert run.pictures is not None
+    pictures = np.array(run.pictures)
     pictures[33] = pictures[71]
-    np.save(look.run / "pictures.npy", pictures)
-    changed = load(look.run)
-    near = Near(changed)
-    rows, cosines = near.similar(30, 5)
+    np.save(run.folder / "pictures.npy", pictures)
+    changed = load(run.folder)
+    similar = SimilarItems(changed)
+    rows, cosines = similar.similar(30, 5)
     assert rows[:2].tolist() == [30, 40]
     assert cosines[1] == pytest.approx(1)
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
     assert set(rows.tolist()) == set(np.argsort(-(unit @ unit[30]))[:5].tolist())
-    assert sorted(near.duplicates) == [[30, 40], [33, 71], [50, 60]]
+    assert sorted(similar.duplicates) == [[30, 40], [33, 71], [50, 60]]
 
 
-def test_the_map_is_quick_at_first_and_fine_when_it_is_drawn(look: Look) -> None:
+def test_the_map_is_quick_at_first_and_fine_when_it_is_drawn(run: Run) -> None:
     pytest.importorskip("openTSNE")
-    found = Map(look)
+    found = LiveMap(run)
     quick, state = found.coordinates()
     assert state == "drawing"
     places = np.frombuffer(quick, dtype="<f4").reshape(-1, 2)
-    assert len(places) == len(look.ids)
+    assert len(places) == len(run.ids)
     assert places.min() >= 0
     assert places.max() <= 1
     until = time.monotonic() + 60
@@ -343,18 +343,18 @@ def test_the_map_is_quick_at_first_and_fine_when_it_is_drawn(look: Look) -> None
     assert state == "fine"
     assert len(fine) == len(quick)
     assert fine != quick
-    assert Map(look).coordinates() == (fine, "fine")  # kept in the run
+    assert LiveMap(run).coordinates() == (fine, "fine")  # kept in the run
 
 
 @pytest.mark.parametrize("fault", ["missing", "failing"])
-def test_without_a_finer_map_the_quick_one_stays(look: Look, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+def test_without_a_finer_map_the_quick_one_stays(run: Run, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     if fault == "missing":
-        monkeypatch.setattr("unveil.pages.review.map.possible", lambda: False)
+        monkeypatch.setattr("unveil.pages.review.map.can_use_tsne", lambda: False)
     else:
-        monkeypatch.setattr("unveil.pages.review.map.possible", lambda: True)
+        monkeypatch.setattr("unveil.pages.review.map.can_use_tsne", lambda: True)
         failing = [sys.executable, "-c", "raise SystemExit(1)"]
-        monkeypatch.setattr("unveil.pages.review.map._draw", lambda look: subprocess.Popen(failing))
-    found = Map(look)
+        monkeypatch.setattr("unveil.pages.review.map._start_drawing", lambda run: subprocess.Popen(failing))
+    found = LiveMap(run)
     found.coordinates()
     until = time.monotonic() + 20
     while found.state() == "drawing":
@@ -363,29 +363,29 @@ def test_without_a_finer_map_the_quick_one_stays(look: Look, monkeypatch: pytest
     assert found.coordinates()[1] == "quick"
 
 
-def test_splits_that_cannot_be(look: Look) -> None:
+def test_splits_that_cannot_be(run: Run) -> None:
     with pytest.raises(UnveilError, match="give 2 to 6"):
-        split(look, np.arange(30, 40), 7)
+        split(run, np.arange(30, 40), 7)
     with pytest.raises(UnveilError, match="2 items cannot be 3 parts"):
-        split(look, np.arange(30, 32), 3)
+        split(run, np.arange(30, 32), 3)
 
 
-def test_moved_items_are_typical_of_their_new_class(look: Look) -> None:
-    review = server.Review(look)
+def test_moved_items_are_typical_of_their_new_class(run: Run) -> None:
+    review = server.Review(run)
     summary: Summary = review.summary
-    rows = [int(row) for row in np.flatnonzero(look.labels == A)[:3]]
+    rows = [int(row) for row in np.flatnonzero(run.labels == A)[:3]]
     review.act("move", {"rows": rows, "to": B}, 0)
     moved = summary.typicality[rows]
-    assert (moved < summary.typicality[np.flatnonzero(look.labels == B)].max()).all()
-    assert (moved != look.typicality[rows]).all()
+    assert (moved < summary.typicality[np.flatnonzero(run.labels == B)].max()).all()
+    assert (moved != run.typicality[rows]).all()
     review.act("undo", {}, 1)
-    assert (summary.typicality == look.typicality).all()
+    assert (summary.typicality == run.typicality).all()
 
 
-def test_mistakes_of_the_command_are_told(look: Look) -> None:
+def test_mistakes_of_the_command_are_told(run: Run) -> None:
     with pytest.raises(UnveilError, match="no finished discovery"):
-        serve(look.run / "nowhere", host="127.0.0.1", port=0, browser=False)
+        serve(run.folder / "nowhere", host="127.0.0.1", port=0, browser=False)
     with pytest.raises(UnveilError, match="--port is 70000"):
-        serve(look.run, host="127.0.0.1", port=70000, browser=False)
+        serve(run.folder, host="127.0.0.1", port=70000, browser=False)
     with pytest.raises(UnveilError, match="choose another --port or --host"):
-        serve(look.run, host="192.0.2.1", port=0, browser=False)
+        serve(run.folder, host="192.0.2.1", port=0, browser=False)

@@ -11,26 +11,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from review_runs import look_at, write_run
-from unveil.discovery.own_data import read_items
+from review_runs import make_run, write_run
 
 from unveil.errors import UnveilError
 from unveil.pages.review.log import ConflictError, Log
-from unveil.runs.corrections import LOG, REJECTED, Entry, State, clean_name, corrected, parse, replay
+from unveil.runs.corrections import REJECTED, State, corrected_items, replay
 from unveil.runs.export import export
-from unveil.runs.reader import Look, load
+from unveil.runs.reader import Run, load, read_items
+from unveil.runs.review_log import LOG, Entry, clean_name, parse_entries
 
 A, B, C, D = 2, 3, 4, 5
 """Clusters of the run: two classes are known, and each class has 12 items."""
 
 
 @pytest.fixture
-def look(tmp_path: Path) -> Look:
-    return look_at(tmp_path / "run")
+def run(tmp_path: Path) -> Run:
+    return make_run(tmp_path / "run")
 
 
-def play(look: Look, *actions: tuple[str, dict[str, Any]]) -> State:
-    state = State(look)
+def play(run: Run, *actions: tuple[str, dict[str, Any]]) -> State:
+    state = State(run)
     for number, (kind, data) in enumerate(actions, start=1):
         state.apply(Entry(number=number, time="", kind=kind, data=data))
     return state
@@ -40,20 +40,20 @@ def rows_of(state: State, cluster: int) -> list[int]:
     return np.flatnonzero(state.labels == cluster).tolist()
 
 
-def test_names_and_known_classes(look: Look) -> None:
-    state = play(look, ("name", {"cluster": A, "text": "  fox "}), ("known", {"cluster": B, "class": 0}))
+def test_names_and_known_classes(run: Run) -> None:
+    state = play(run, ("name", {"cluster": A, "text": "  fox "}), ("known", {"cluster": B, "class": 0}))
     assert state.name(A) == "fox"
     assert state.name(B) == "cat"
     assert state.meanings[B].name == "novel-1"
-    state = play(look, ("name", {"cluster": A, "text": "cat"}))
+    state = play(run, ("name", {"cluster": A, "text": "cat"}))
     assert state.meanings[A].known == 0
-    state = play(look, ("known", {"cluster": B, "class": 0}), ("known", {"cluster": B, "class": None}))
+    state = play(run, ("known", {"cluster": B, "class": 0}), ("known", {"cluster": B, "class": None}))
     assert state.name(B) == "novel-1"
-    assert (state.labels == look.labels).all()
+    assert (state.labels == run.labels).all()
 
 
-def test_merge_keeps_the_first_and_a_given_name(look: Look) -> None:
-    state = play(look, ("name", {"cluster": B, "text": "fox"}), ("merge", {"clusters": [A, B, C]}))
+def test_merge_keeps_the_first_and_a_given_name(run: Run) -> None:
+    state = play(run, ("name", {"cluster": B, "text": "fox"}), ("merge", {"clusters": [A, B, C]}))
     assert len(rows_of(state, A)) == 36
     assert state.name(A) == "fox"
     assert B not in state.meanings
@@ -62,16 +62,16 @@ def test_merge_keeps_the_first_and_a_given_name(look: Look) -> None:
         state.apply(Entry(number=3, time="", kind="name", data={"cluster": B, "text": "x"}))
 
 
-def test_split_move_reject(look: Look) -> None:
-    rows = np.flatnonzero(look.labels == A).tolist()
-    state = play(look, ("split", {"cluster": A, "parts": [rows[:5], rows[5:9], rows[9:]]}))
+def test_split_move_reject(run: Run) -> None:
+    rows = np.flatnonzero(run.labels == A).tolist()
+    state = play(run, ("split", {"cluster": A, "parts": [rows[:5], rows[5:9], rows[9:]]}))
     assert [len(rows_of(state, cluster)) for cluster in (A, 6, 7)] == [5, 4, 3]
     assert sorted(meaning.name for meaning in state.meanings.values())[-6:] == [f"novel-{i}" for i in range(6)]
-    state = play(look, ("move", {"rows": rows[:3], "to": None, "text": "owl"}), ("move", {"rows": rows[3:], "to": 0}))
+    state = play(run, ("move", {"rows": rows[:3], "to": None, "text": "owl"}), ("move", {"rows": rows[3:], "to": 0}))
     assert state.name(6) == "owl"
     assert rows_of(state, 6) == rows[:3]
     assert A not in state.meanings  # it is empty
-    state = play(look, ("reject", {"rows": rows[:2]}), ("move", {"rows": rows[1:2], "to": B}))
+    state = play(run, ("reject", {"rows": rows[:2]}), ("move", {"rows": rows[1:2], "to": B}))
     assert np.flatnonzero(state.rejected).tolist() == rows[:1]
     assert state.labels[rows[1]] == B
 
@@ -100,21 +100,21 @@ def test_split_move_reject(look: Look) -> None:
         ("undo", {}, "nothing to undo"),
     ],
 )
-def test_what_cannot_be_is_told_and_changes_nothing(look: Look, kind: str, data: dict[str, Any], message: str) -> None:
-    state = State(look)
+def test_what_cannot_be_is_told_and_changes_nothing(run: Run, kind: str, data: dict[str, Any], message: str) -> None:
+    state = State(run)
     with pytest.raises(UnveilError, match=message):
         state.apply(Entry(number=1, time="", kind=kind, data=data))
-    assert (state.labels == look.labels).all()
-    assert state.meanings == State(look).meanings
+    assert (state.labels == run.labels).all()
+    assert state.meanings == State(run).meanings
     assert state.length == 0
 
 
-def test_undo_and_redo(look: Look) -> None:
-    state = play(look, ("merge", {"clusters": [A, B]}), ("name", {"cluster": A, "text": "fox"}), ("undo", {}))
+def test_undo_and_redo(run: Run) -> None:
+    state = play(run, ("merge", {"clusters": [A, B]}), ("name", {"cluster": A, "text": "fox"}), ("undo", {}))
     assert state.name(A) == "novel-0"
-    state = play(look, ("merge", {"clusters": [A, B]}), ("undo", {}), ("redo", {}))
+    state = play(run, ("merge", {"clusters": [A, B]}), ("undo", {}), ("redo", {}))
     assert B not in state.meanings
-    state = play(look, ("merge", {"clusters": [A, B]}), ("undo", {}), ("accept", {"cluster": A}))
+    state = play(run, ("merge", {"clusters": [A, B]}), ("undo", {}), ("accept", {"cluster": A}))
     assert state.undone == []
     with pytest.raises(UnveilError, match="nothing to redo"):
         state.apply(Entry(number=4, time="", kind="redo", data={}))
@@ -143,15 +143,15 @@ def as_data(state: State, action: tuple[Any, ...]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Look:
-    return look_at(tmp_path_factory.mktemp("shared") / "run")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return make_run(tmp_path_factory.mktemp("shared") / "run")
 
 
 @settings(deadline=None, max_examples=100)
 @given(actions=st.lists(ACTIONS, max_size=25))
-def test_undoing_everything_gives_the_original(shared: Look, actions: list[tuple[Any, ...]]) -> None:
-    look = shared
-    state, entries = State(look), []
+def test_undoing_everything_gives_the_original(shared: Run, actions: list[tuple[Any, ...]]) -> None:
+    run = shared
+    state, entries = State(run), []
     for action in actions:
         entry = Entry(number=state.length + 1, time="", kind=action[0], data=as_data(state, action))
         try:
@@ -161,43 +161,43 @@ def test_undoing_everything_gives_the_original(shared: Look, actions: list[tuple
         entries.append(entry)
         filled = {label for label in np.unique(state.labels).tolist() if label != REJECTED}
         assert filled | {0, 1} == set(state.meanings)  # every item has a class, and no cluster is empty
-    again = replay(State(look), parse(b"".join(entry.line() for entry in entries), Path("log"))[0], Path("log"))
+    again = replay(State(run), parse_entries(b"".join(entry.line() for entry in entries), Path("log"))[0], Path("log"))
     assert (again.labels == state.labels).all()
     assert again.meanings == state.meanings
     labels, meanings, undone = state.labels.copy(), dict(state.meanings), len(state.done)
     for kind in ["undo"] * undone + ["redo"] * undone:
         if kind == "redo" and state.done == []:
-            assert (state.labels == look.labels).all()
-            assert state.meanings == State(look).meanings
+            assert (state.labels == run.labels).all()
+            assert state.meanings == State(run).meanings
         state.apply(Entry(number=state.length + 1, time="", kind=kind, data={}))
     assert (state.labels == labels).all()
     assert state.meanings == meanings
 
 
-def test_a_torn_line_is_as_if_it_had_not_been_written(look: Look) -> None:
-    log = Log(look)
+def test_a_torn_line_is_as_if_it_had_not_been_written(run: Run) -> None:
+    log = Log(run)
     log.act("name", {"cluster": A, "text": "fox"}, 0)
     whole = log.path.read_bytes()
     log.path.write_bytes(whole + b'{"number":2,"time":"","kind":"mer')
-    again = Log(look)
+    again = Log(run)
     assert again.state.length == 1
     assert again.state.name(A) == "fox"
     again.act("name", {"cluster": B, "text": "owl"}, 1)
     assert len(log.path.read_bytes().splitlines()) == 2
-    assert Log(look).state.name(B) == "owl"
+    assert Log(run).state.name(B) == "owl"
 
 
-def test_a_damaged_or_foreign_log_is_told(look: Look) -> None:
-    (look.run / LOG).write_text("nonsense\n")
+def test_a_damaged_or_foreign_log_is_told(run: Run) -> None:
+    (run.folder / LOG).write_text("nonsense\n")
     with pytest.raises(UnveilError, match=r"line 1 of .* is damaged"):
-        Log(look)
-    (look.run / LOG).write_bytes(Entry(number=1, time="", kind="reject", data={"rows": [5000]}).line())
+        Log(run)
+    (run.folder / LOG).write_bytes(Entry(number=1, time="", kind="reject", data={"rows": [5000]}).line())
     with pytest.raises(UnveilError, match="does not fit this run"):
-        corrected(look.run)
+        corrected_items(run.folder)
 
 
-def test_a_write_that_fails_changes_nothing(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = Log(look)
+def test_a_write_that_fails_changes_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(run)
     log.act("accept", {"cluster": A}, 0)
     before = log.path.read_bytes()
     real = os.write
@@ -211,9 +211,9 @@ def test_a_write_that_fails_changes_nothing(look: Look, monkeypatch: pytest.Monk
     assert not log.state.meanings[B].reviewed
 
 
-def test_conflicts_are_about_the_same_things_only(look: Look) -> None:
-    here, there = Log(look), Log(look)
-    rows = np.flatnonzero(look.labels == A).tolist()
+def test_conflicts_are_about_the_same_things_only(run: Run) -> None:
+    here, there = Log(run), Log(run)
+    rows = np.flatnonzero(run.labels == A).tolist()
     here.act("move", {"rows": rows[:2], "to": B}, 0)
     there.act("name", {"cluster": C, "text": "fox"}, 0)  # something else
     there.act("reject", {"rows": rows[5:6]}, 0)
@@ -228,11 +228,11 @@ def test_conflicts_are_about_the_same_things_only(look: Look) -> None:
     here.refresh()
     assert here.state.length == 3
     here.act("undo", {}, 3)
-    assert (here.state.labels == look.labels)[rows[5]]
+    assert (here.state.labels == run.labels)[rows[5]]
 
 
-def test_a_log_that_is_cut_or_deleted_is_read_again(look: Look) -> None:
-    log = Log(look)
+def test_a_log_that_is_cut_or_deleted_is_read_again(run: Run) -> None:
+    log = Log(run)
     log.act("name", {"cluster": A, "text": "fox"}, 0)
     log.act("name", {"cluster": B, "text": "owl"}, 1)
     log.path.write_bytes(log.path.read_bytes().splitlines(keepends=True)[0])
@@ -243,13 +243,13 @@ def test_a_log_that_is_cut_or_deleted_is_read_again(look: Look) -> None:
     assert log.state.length == 0
 
 
-def _append(look: Look, cluster: int, times: int) -> None:
-    log = Log(look)
+def _append(run: Run, cluster: int, times: int) -> None:
+    log = Log(run)
     for number in range(times):
         log.act("accept", {"cluster": cluster, "reviewed": number % 2 == 0}, log.state.length)
 
 
-def test_processes_and_threads_append_together(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_and_threads_append_together(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Log._append
 
     def slowly(log: Log, descriptor: int, line: bytes) -> None:
@@ -257,15 +257,15 @@ def test_processes_and_threads_append_together(look: Look, monkeypatch: pytest.M
         real(log, descriptor, line)
 
     monkeypatch.setattr(Log, "_append", slowly)
-    workers: list[Any] = [multiprocessing.get_context("fork").Process(target=_append, args=(look, A, 30))]
-    workers += [threading.Thread(target=_append, args=(look, cluster, 30)) for cluster in (B, C)]
+    workers: list[Any] = [multiprocessing.get_context("fork").Process(target=_append, args=(run, A, 30))]
+    workers += [threading.Thread(target=_append, args=(run, cluster, 30)) for cluster in (B, C)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
     assert workers[0].exitcode == 0
-    log = Log(look)
-    entries, used = parse(log.path.read_bytes(), log.path)
+    log = Log(run)
+    entries, used = parse_entries(log.path.read_bytes(), log.path)
     assert [entry.number for entry in entries] == list(range(1, 91))
     assert used == log.path.stat().st_size
     assert log.state.length == 90
@@ -279,7 +279,7 @@ def test_export_applies_the_review_and_keeps_the_original(tmp_path: Path) -> Non
     log.act("name", {"cluster": A, "text": "../fox"}, 0)
     log.act("known", {"cluster": B, "class": 0}, 1)
     log.act("reject", {"rows": rows[:3]}, 2)
-    items = corrected(run)
+    items = corrected_items(run)
     new = [item for item in items if item["part"] == "new"]
     assert [(item["label"], item["kind"]) for item in new[::12]] == [
         ("../fox", "novel"),

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from unveil import recipe
-from unveil.discovery.clusters import Labels
 from unveil.discovery.count import unbalanced
+from unveil.numerics import Labels
 from unveil.settings import Settings
 
 

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 from sklearn.cluster import KMeans, kmeans_plusplus
 
-Matrix = NDArray[np.float32]
-Labels = NDArray[np.int64]
+from unveil.numerics import Labels, Matrix, spread_rows, squared_distances, sums_by_label
+
 SAMPLE = 50_000
 """Rows from which centres are found; the others are only assigned."""
 PIECE = 20_000
@@ -45,7 +43,7 @@ def semi_kmeans(
     """
     rows = spread_rows(len(x), SAMPLE)
     sample, classes = np.ascontiguousarray(x[rows], dtype=np.float32), int(y.max()) + 1 if len(y) else 0
-    sums = sums_by(labelled, y, classes)
+    sums = sums_by_label(labelled, y, classes)
     counts = np.bincount(y, minlength=classes).astype(np.float64)
     known = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
     best: tuple[float, Matrix] | None = None
@@ -53,7 +51,7 @@ def semi_kmeans(
         centers = np.concatenate([known, _seeded(sample, known, clusters - classes, seed + trial)])
         for _ in range(iterations):
             labels, apart = _nearest(sample, centers)
-            total = sums_by(sample, labels, len(centers))
+            total = sums_by_label(sample, labels, len(centers))
             size = np.bincount(labels, minlength=len(centers)).astype(np.float64)
             total[:classes] += sums
             size[:classes] += counts
@@ -69,13 +67,6 @@ def semi_kmeans(
     return assigned(x, best[1])
 
 
-def sums_by(x: Matrix, labels: Labels, count: int) -> NDArray[np.float64]:
-    """(count, d): the sum of the rows of each label."""
-    ones = csr_matrix((np.ones(len(x)), (labels, np.arange(len(x)))), shape=(count, len(x)))
-    found: NDArray[np.float64] = ones @ x
-    return found
-
-
 def relative_distance(x: Matrix, centers: Matrix) -> Matrix:
     """d2 / (d1 + d2) of the distances to the nearest and the second nearest centre; 1 where there is one centre."""
     sure = np.ones(len(x), dtype=np.float32)
@@ -86,25 +77,6 @@ def relative_distance(x: Matrix, centers: Matrix) -> Matrix:
         first, second = np.partition(apart, 1, axis=1)[:, :2].T
         sure[start : start + PIECE] = second / np.maximum(first + second, 1e-12)
     return sure
-
-
-def squared_distances(x: Matrix, centers: Matrix) -> Matrix:
-    """(n, k)"""
-    part = np.asarray(x, dtype=np.float32)
-    apart = np.square(part).sum(axis=1)[:, None] + np.square(centers).sum(axis=1) - 2 * part @ centers.T
-    found: Matrix = np.maximum(apart, 0)
-    return found
-
-
-def unit_rows(x: Matrix) -> Matrix:
-    """Rows of length 1."""
-    rows: Matrix = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    return rows
-
-
-def spread_rows(count: int, most: int) -> Labels:
-    """At most so many row numbers, evenly spread."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(np.int64)) if count else np.empty(0, np.int64)
 
 
 def _seeded(x: Matrix, known: Matrix, count: int, seed: int) -> Matrix:

@@ -6,8 +6,9 @@ from typing import Any
 from unveil import recipe, storage
 from unveil.discovery.run import Corrections, run_own_data, run_recipe
 from unveil.errors import UnveilError
-from unveil.runs.corrections import LOG, REJECTED, State, parse, replay
+from unveil.runs.corrections import REJECTED, current_state
 from unveil.runs.reader import load
+from unveil.runs.review_log import LOG
 
 
 def continue_run(
@@ -39,11 +40,11 @@ def from_review(run: Path) -> tuple[Corrections, int]:
     if not path.exists():
         raise UnveilError(f"{run} has no review: name some clusters first, with `unveil review {run}`")
     original = load(run)
-    state = replay(State(original), parse(path.read_bytes(), path)[0], path)
+    state = current_state(original)
     named = {
         cluster
         for cluster, meaning in state.meanings.items()
-        if not state.novel(cluster) or meaning.named or meaning.known is not None
+        if not state.is_novel(cluster) or meaning.named or meaning.known is not None
     }
     labels = {
         original.ids[row]: state.name(int(label))
@@ -57,5 +58,5 @@ def from_review(run: Path) -> tuple[Corrections, int]:
         before = int(original.labels[row])  # the class that the fit had given it
         rejected[original.ids[row]] = state.name(before) if before in state.meanings else original.classes[before]
     source = f"{run.resolve()} {storage.fingerprint_file(path)}"
-    unnamed = [cluster for cluster in state.meanings if state.novel(cluster) and cluster not in named]
+    unnamed = [cluster for cluster in state.meanings if state.is_novel(cluster) and cluster not in named]
     return Corrections(labels, rejected, source), len(unnamed)

@@ -22,10 +22,11 @@ from scipy.cluster.hierarchy import linkage
 from sklearn.metrics import silhouette_score
 
 from unveil import rng
-from unveil.discovery.clusters import Labels, Matrix, kmeans, semi_kmeans
+from unveil.discovery.clusters import kmeans, semi_kmeans
 from unveil.discovery.known_neighbors import recognise
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
+from unveil.numerics import Labels, Matrix
 
 ROWS = 1500
 """Items of a tree: its cost grows with their square."""

@@ -14,7 +14,7 @@ from rich.console import Console
 from unveil.data.items import PIECE, Rows
 from unveil.data.task import UNLABELLED, Task, Truth
 from unveil.discovery.candidates import KMEANS, Candidate, candidates, fitted_to_sizes
-from unveil.discovery.clusters import Clusters, Labels, Matrix, squared_distances, sums_by, unit_rows
+from unveil.discovery.clusters import Clusters
 from unveil.discovery.count import Estimate, check_count, estimate_classes
 from unveil.discovery.fit import Trained, clean_vectors, points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast
@@ -24,6 +24,7 @@ from unveil.discovery.preparation import Preparation
 from unveil.discovery.rehearsal import not_rehearsed, rehearse
 from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.models.inference import features
+from unveil.numerics import Labels, Matrix, mean_directions, squared_distances, unit_rows
 from unveil.settings import Augment, Data, Settings
 from unveil.storage import Storage
 from unveil.training.loop import Metrics
@@ -280,8 +281,8 @@ class _Finished:
             labels[self.smaller.unlabelled] = first + clusters
         count = predictor.n_known + predictor.n_novel
         parts = np.array_split(np.arange(len(labels)), max(1, -(-len(labels) // PIECE)))
-        z = np.concatenate([unit_rows(predictor.features(space_of(some))) for some in parts])
-        return unit_rows(sums_by(z, labels, count).astype(np.float32))
+        z = np.concatenate([predictor.features(space_of(some)) for some in parts])
+        return mean_directions(z, labels, count)
 
 
 def _known_only(

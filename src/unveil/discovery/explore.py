@@ -10,7 +10,6 @@ from rich.console import Console
 from unveil.data.known_new import read_task
 from unveil.data.task import Task
 from unveil.discovery.candidates import candidates
-from unveil.discovery.clusters import Matrix
 from unveil.discovery.count import Estimate, estimate_classes
 from unveil.discovery.fit import clean_vectors
 from unveil.discovery.forecast import Forecast
@@ -19,6 +18,7 @@ from unveil.discovery.preparation import PIXELS
 from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
 from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.errors import UnveilError
+from unveil.numerics import Matrix
 from unveil.settings import Settings
 
 

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from unveil.data.task import Task
 from unveil.discovery.candidates import Candidate
-from unveil.discovery.clusters import Clusters, Labels, Matrix, assigned, kmeans, semi_kmeans, sums_by
+from unveil.discovery.clusters import Clusters, assigned, kmeans, semi_kmeans
 from unveil.discovery.known_neighbors import recognise
 from unveil.models.inference import features
 from unveil.models.model import Model
+from unveil.numerics import Labels, Matrix, sums_by_label
 from unveil.storage import Storage
 from unveil.training.loop import Metrics
 from unveil.training.stages import Training, discover, pretrain
@@ -70,7 +71,7 @@ def start_clusters(task: Task, points: Matrix, seed: int) -> Clusters:
         np.concatenate([labelled, drawn[recognised.known]]),
         np.concatenate([y, recognised.label[recognised.known]]),
     )
-    means = sums_by(*known, n_known) / np.maximum(np.bincount(known[1], minlength=n_known), 1)[:, None]
+    means = sums_by_label(*known, n_known) / np.maximum(np.bincount(known[1], minlength=n_known), 1)[:, None]
     novel = kmeans(drawn[~recognised.known], task.n_novel, seed)
     return assigned(points[rows], np.concatenate([means.astype(np.float32), novel.centers]))
 

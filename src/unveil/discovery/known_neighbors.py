@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from unveil import rng
 from unveil.data.task import Task
-from unveil.discovery.clusters import Labels, Matrix
+from unveil.numerics import Labels, Matrix
 
 NEIGHBOURS = 10
 DRAWN, MOST_DRAWN = 4000, 12_000

@@ -22,11 +22,11 @@ from unveil import files, recipe, rng
 from unveil.data.items import PIECE, Items, Rows
 from unveil.data.scaling import Reduction
 from unveil.data.views import VectorViews, make_views
-from unveil.discovery.clusters import Matrix, squared_distances
 from unveil.discovery.preparation import Preparation
 from unveil.errors import UnveilError
 from unveil.models.inference import features
 from unveil.models.model import Model
+from unveil.numerics import Matrix, softmax, squared_distances
 from unveil.settings import Augment, Data
 from unveil.training.stages import Training
 
@@ -114,7 +114,7 @@ class Predictor:
             confidence = np.ones(len(space))
             if distances.shape[1] > 1:
                 confidence = nearest[:, -1] / np.maximum(nearest.sum(axis=1), 1e-12)
-            return _softmax(-distances / self.softness), confidence.astype(np.float32)
+            return softmax(-distances / self.softness), confidence.astype(np.float32)
         if self.n_novel == 0 or self.model is None:
             return np.zeros((len(space), 1), dtype=np.float32), np.zeros(len(space), dtype=np.float32)
         p = self._head(self.model.novel_head, self.features(space))
@@ -253,9 +253,3 @@ def _neighbor_distance(reference: Matrix, points: Matrix, neighbor: int) -> Matr
     index = NearestNeighbors(n_neighbors=min(neighbor, len(reference))).fit(reference)
     parts = [points[start : start + PIECE] for start in range(0, len(points), PIECE)]
     return np.concatenate([index.kneighbors(part)[0][:, -1] for part in parts])
-
-
-def _softmax(scores: Matrix) -> Matrix:
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    p: Matrix = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
-    return p

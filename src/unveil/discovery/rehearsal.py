@@ -15,11 +15,12 @@ from rich.console import Console
 from unveil import rng
 from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.candidates import KMEANS, Candidate, usual
-from unveil.discovery.clusters import Labels, Matrix, kmeans
+from unveil.discovery.clusters import kmeans
 from unveil.discovery.count import estimate_classes
 from unveil.discovery.fit import points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast, calibration_curve
-from unveil.metrics import clustering_accuracy, correctly_placed
+from unveil.metrics import clustering_accuracy, in_matched_class
+from unveil.numerics import Labels, Matrix
 from unveil.settings import Settings
 from unveil.storage import Storage
 from unveil.training.stages import Training
@@ -195,7 +196,7 @@ def _rehearse_once(
         hidden=task.n_novel,
         accuracy={name: clustering_accuracy(truth, labels) for name, labels in clusters.items()},
         confidence=confidence,
-        correct={name: correctly_placed(truth, labels) for name, labels in clusters.items()},
+        correct={name: in_matched_class(truth, labels) for name, labels in clusters.items()},
         counted=counted,
     )
 

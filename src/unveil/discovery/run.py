@@ -147,7 +147,7 @@ def run_own_data(
         preparation = prepare(task, settings, frozen, folder=stages, device=settings.machine.device)
         items, readable = preparation.encoded(task.items, console)
         shown = task if readable.all() else task.take(np.flatnonzero(readable))
-        skipped = [task.id_of(row) for row in np.flatnonzero(~readable)]
+        skipped = [task.id_of(int(row)) for row in np.flatnonzero(~readable)]
         if len(shown.unlabelled) == 0:
             raise UnveilError(
                 f"there is no new item in {new} ({skipped[0]} and {len(skipped) - 1} more cannot be read): "

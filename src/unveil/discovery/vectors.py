@@ -6,8 +6,9 @@ import numpy as np
 
 from unveil import rng
 from unveil.data.scaling import Reduction, fit_reduction
-from unveil.discovery.clusters import Labels, Matrix, kmeans
+from unveil.discovery.clusters import kmeans
 from unveil.metrics import clustering_accuracy
+from unveil.numerics import Labels, Matrix
 
 MOST_ROWS = 60_000
 """Rows that are trained on; the others are only labelled."""

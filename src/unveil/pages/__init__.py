@@ -1,1 +1,1 @@
-"""Pages that people look at: the report and the review page."""
+"""The report and the review page of a run. Nothing here imports torch."""

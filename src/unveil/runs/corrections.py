@@ -1,11 +1,9 @@
-"""What people changed about a discovery: the log RUN/review.jsonl, played over the original result.
+"""Corrections that people made on the review page, applied to the labels of a run.
 
-The original is never written to. A line of the log is one action with its number; what holds now is the result of
-playing all of them, so undo and redo are lines too.
+The run itself is never changed. Each action is a line of RUN/review.jsonl; the present state is the original result
+with all lines applied in order, so that undo and redo are lines too.
 """
 
-import json
-import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,45 +12,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.discovery.own_data import read_items
 from unveil.errors import UnveilError
-from unveil.runs.reader import Look, load
+from unveil.runs.reader import Run, load, read_items
+from unveil.runs.review_log import LOG, Entry, clean_name, parse_entries
 
-LOG = "review.jsonl"
 REJECTED = -1
-"""The label of items that belong nowhere."""
+"""The label of items that belong to no class."""
 REJECTED_KIND = "rejected"
-LONGEST_NAME = 200
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A line of the log."""
-
-    number: int
-    time: str
-    kind: str
-    data: dict[str, Any]
-
-    def line(self) -> bytes:
-        return (json.dumps(self.__dict__, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a cluster stands for: a name, or one of the known classes."""
+    """What is known about a class: its name, or the known class that a cluster applied out to be."""
 
     name: str
     named: bool = False
-    """By a person; otherwise the name is a number."""
+    """A person gave the name; otherwise it is novel-0, novel-1, …"""
     known: int | None = None
+    """The known class that this cluster is."""
     reviewed: bool = False
 
 
 @dataclass(frozen=True)
 class Change:
-    """What one action did, so that it can be taken back. A meaning of None: there is no such cluster."""
+    """What one action changed, so that it can be undone. A meaning of None: the cluster does not exist."""
 
     kind: str
     rows: Rows
@@ -62,53 +46,53 @@ class Change:
 
 
 class State:
-    """What holds after the first `length` entries."""
+    """Labels and classes after the first `length` entries of the log."""
 
-    def __init__(self, look: Look) -> None:
-        self.look = look
-        self.labels: Rows = look.labels.copy()
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.labels: Rows = run.labels.copy()
         self.length = 0
         self.done: list[Change] = []
         self.undone: list[Change] = []
-        filled = set(np.unique(look.labels).tolist())
-        self.meanings = {i: Meaning(name) for i, name in enumerate(look.classes) if i < look.n_known or i in filled}
-        self._next = len(look.classes)
-        self._row_changed: NDArray[np.int32] = np.zeros(len(look.labels), dtype=np.int32)
+        filled = set(np.unique(run.labels).tolist())
+        self.meanings = {i: Meaning(name) for i, name in enumerate(run.classes) if i < run.n_known or i in filled}
+        self._next = len(run.classes)
+        self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
         self._cluster_changed: dict[int, int] = {}
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = self.labels == REJECTED
-        return found
+        rows: NDArray[np.bool_] = self.labels == REJECTED
+        return rows
 
     def name(self, cluster: int) -> str:
-        """As people see it: of a cluster that is a known class, the name of that class."""
+        """The name to show; a cluster that is a known class has the name of that class."""
         meaning = self.meanings[cluster]
-        return meaning.name if meaning.known is None else self.look.classes[meaning.known]
+        return meaning.name if meaning.known is None else self.run.classes[meaning.known]
 
-    def novel(self, cluster: int) -> bool:
-        """Whether it is a cluster; the other classes were known from the start."""
-        return cluster >= self.look.n_known
+    def is_novel(self, cluster: int) -> bool:
+        """Whether it is a cluster of new items, and not a class that was known from the start."""
+        return cluster >= self.run.n_known
 
     def apply(self, entry: Entry) -> Change:
-        """One more entry. One that cannot be is an error and changes nothing."""
+        """Apply one more entry. An entry that is not possible is an error and changes nothing."""
         if entry.kind in ("undo", "redo"):
             source, target = (self.done, self.undone) if entry.kind == "undo" else (self.undone, self.done)
             if not source:
                 raise UnveilError(f"there is nothing to {entry.kind}")
             change = source.pop()
             target.append(change)
-            turned = change if entry.kind == "redo" else _inverse(change)
+            applied = change if entry.kind == "redo" else _inverse(change)
         else:
-            change = turned = self._change(entry.kind, entry.data)
+            change = applied = self._change(entry.kind, entry.data)
             self._next = max([self._next, *(cluster + 1 for cluster in change.meanings)])
             self.done.append(change)
             self.undone.clear()
-        self._put(turned, entry.number)
-        return turned
+        self._put(applied, entry.number)
+        return applied
 
     def conflicts(self, kind: str, data: dict[str, Any], base: int) -> bool:
-        """Whether what an action is about has changed since the log had `base` entries."""
+        """Whether the classes or items of an action have changed since the log had `base` entries."""
         if base == self.length:
             return False
         if base > self.length or kind in ("undo", "redo"):
@@ -137,7 +121,7 @@ class State:
         rows, after, meanings = make(self, data)
         before = self.labels[rows]
         for cluster in np.unique(before[before != after]).tolist():  # whatever lost all its items is gone
-            if self.novel(cluster) and cluster not in after and (before == cluster).sum() == self._size(cluster):
+            if self.is_novel(cluster) and cluster not in after and (before == cluster).sum() == self._size(cluster):
                 meanings[cluster] = None
         pairs = {cluster: (self.meanings.get(cluster), meaning) for cluster, meaning in meanings.items()}
         return Change(kind, rows, before, after, pairs)
@@ -147,8 +131,8 @@ class State:
 
     def _cluster(self, value: object, *, novel: bool = True) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value not in self.meanings:
-            raise UnveilError(f"there is no class {value!r} any more: look again")
-        if novel and not self.novel(value):
+            raise UnveilError(f"there is no class {value!r} any more: reload the page")
+        if novel and not self.is_novel(value):
             raise UnveilError(f"'{self.name(value)}' is a known class: only clusters can be changed")
         return value
 
@@ -165,15 +149,15 @@ class State:
 
     def _movable(self, value: object) -> Rows:
         rows = self._rows(value)
-        if not self.look.new[rows].all():
-            first = self.look.ids[rows[~self.look.new[rows]][0]]
+        if not self.run.new[rows].all():
+            first = self.run.ids[rows[~self.run.new[rows]][0]]
             raise UnveilError(f"{first} came with its label: correct it in the labelled data")
         return rows
 
     def _fresh(self, text: object = None, taken: Iterable[str] = ()) -> Meaning:
         """The meaning of a new cluster; without a name it gets the next free number."""
         names = {meaning.name for meaning in self.meanings.values()} | set(taken)
-        number = self._next - self.look.n_known
+        number = self._next - self.run.n_known
         while f"novel-{number}" in names:
             number += 1
         meaning = Meaning(f"novel-{number}")
@@ -181,9 +165,11 @@ class State:
 
     def _named(self, meaning: Meaning, text: object, cluster: int | None) -> Meaning:
         name = clean_name(text)
-        if name in self.look.classes[: self.look.n_known]:
-            return replace(meaning, known=self.look.classes.index(name))
-        if any(other.name == name for place, other in self.meanings.items() if place != cluster and self.novel(place)):
+        if name in self.run.classes[: self.run.n_known]:
+            return replace(meaning, known=self.run.classes.index(name))
+        if any(
+            other.name == name for place, other in self.meanings.items() if place != cluster and self.is_novel(place)
+        ):
             raise UnveilError(f"another class is called '{name}' already: merge the two, or take another name")
         return replace(meaning, name=name, named=True, known=None)
 
@@ -199,7 +185,7 @@ def _name(state: State, data: dict[str, Any]) -> Made:
 
 def _known(state: State, data: dict[str, Any]) -> Made:
     cluster, known = state._cluster(data.get("cluster")), data.get("class")
-    if known is not None and state.novel(known := state._cluster(known, novel=False)):
+    if known is not None and state.is_novel(known := state._cluster(known, novel=False)):
         raise UnveilError(f"'{state.name(known)}' is no known class: merge the two instead")
     return NO_ROWS, NO_ROWS, {cluster: replace(state.meanings[cluster], known=known)}
 
@@ -262,16 +248,6 @@ _KINDS: dict[str, Callable[[State, dict[str, Any]], Made]] = {
 }
 
 
-def clean_name(text: object) -> str:
-    """A name that people gave: one line of text, not too long."""
-    name = unicodedata.normalize("NFC", text).strip() if isinstance(text, str) else ""
-    if not name or len(name) > LONGEST_NAME:
-        raise UnveilError(f"a name has 1 to {LONGEST_NAME} characters")
-    if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in name):
-        raise UnveilError("a name is one line of text: leave out control characters")
-    return name
-
-
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -281,24 +257,8 @@ def _inverse(change: Change) -> Change:
     return Change(change.kind, change.rows, change.after, change.before, meanings)
 
 
-def parse(content: bytes, path: Path, first: int = 1) -> tuple[list[Entry], int]:
-    """The entries in whole lines and how many bytes these are; a torn last line is as if it had not been written."""
-    used = content.rfind(b"\n") + 1
-    entries = []
-    for number, line in enumerate(content[:used].splitlines(), start=first):
-        try:
-            raw = json.loads(line)
-            entry = Entry(number=raw["number"], time=raw["time"], kind=raw["kind"], data=dict(raw["data"]))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            entry = None
-        if entry is None or entry.number != number:
-            raise UnveilError(f"line {number} of {path} is damaged: cut the file there to keep what is before it")
-        entries.append(entry)
-    return entries, used
-
-
 def replay(state: State, entries: Iterable[Entry], path: Path) -> State:
-    """Play entries on a state; one that does not fit is told with its line."""
+    """Apply entries of a log to a state; an entry that does not fit is an error that names its line."""
     for entry in entries:
         try:
             state.apply(entry)
@@ -307,15 +267,21 @@ def replay(state: State, entries: Iterable[Entry], path: Path) -> State:
     return state
 
 
-def corrected(run: Path) -> list[dict[str, str]]:
-    """items.csv with the labels and kinds that hold after the review; rejected items have an empty label."""
-    items, path = read_items(run), run / LOG
-    if not path.exists():
-        return items
-    state = replay(State(load(run)), parse(path.read_bytes(), path)[0], path)
+def current_state(run: Run) -> State:
+    """The labels and classes after the review, or as the run left them where there was none."""
+    path = run.folder / LOG
+    entries = parse_entries(path.read_bytes(), path)[0] if path.exists() else []
+    return replay(State(run), entries, path)
+
+
+def corrected_items(folder: Path) -> list[dict[str, str]]:
+    """items.csv with labels and kinds as they are after the review; rejected items have an empty label."""
+    if not (folder / LOG).exists():
+        return read_items(folder)
+    state, items = current_state(load(folder)), read_items(folder)
     kinds = {REJECTED: ("", REJECTED_KIND)}
     for cluster, meaning in state.meanings.items():
-        novel = state.novel(cluster) and meaning.known is None
+        novel = state.is_novel(cluster) and meaning.known is None
         kinds[cluster] = state.name(cluster), "novel" if novel else "known"
     for item, label in zip(items, state.labels.tolist(), strict=True):
         item["label"], item["kind"] = kinds[label]

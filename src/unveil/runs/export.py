@@ -1,29 +1,32 @@
-"""`unveil export RUN`: the labels of a discovery in the formats that other tools read."""
+"""`unveil export RUN`: the labels of a run in the formats that other tools read."""
 
+import importlib.util
 import json
 import shutil
+import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from unveil import files
-from unveil.discovery.own_data import read_items
-from unveil.discovery.run import table
 from unveil.errors import UnveilError
-from unveil.runs.corrections import REJECTED_KIND, corrected
+from unveil.runs.corrections import REJECTED_KIND, corrected_items
+from unveil.runs.reader import Run, read_items
 
 Rows = list[dict[str, str]]
 
 
 def export(run: Path, kind: str, out: Path | None, *, all_items: bool = False, original: bool = False) -> Path:
-    """Write the new items (or all) with their labels after review (or as they were found); returns where."""
+    """Write the labels of a run directory in one of `FORMATS`; returns the file or folder.
+
+    New items only, or `all_items`; labels as they are after the review, or the `original` ones.
+    """
     if (write := FORMATS.get(kind)) is None:
         raise UnveilError(f"the format is '{kind}': there is {', '.join(FORMATS)}")
-    items = read_items(run) if original else corrected(run)
+    items = read_items(run) if original else corrected_items(run)
     rows = [row for row in items if all_items or row["part"] == "new"]
     suffix = {"folders": "", "fiftyone": ""}.get(kind, f".{'json' if kind in ('coco', 'label-studio') else kind}")
     target = out or run / f"export-{kind}{suffix}"
@@ -33,23 +36,31 @@ def export(run: Path, kind: str, out: Path | None, *, all_items: bool = False, o
     return target
 
 
+def formats_for(run: Run) -> tuple[str, ...]:
+    """The formats that a run can be exported to on this machine."""
+    has_files = all(run.paths[row] for row in np.flatnonzero(run.new)) and bool(run.new.any())
+    has_pyarrow = "pyarrow" in sys.modules or importlib.util.find_spec("pyarrow") is not None
+    missing = {*(() if has_files else IMAGE_FORMATS), *(() if has_pyarrow else ("parquet",))}
+    return tuple(kind for kind in FORMATS if kind not in missing)
+
+
 def _csv(rows: Rows, run: Path, out: Path) -> None:
     header = ["id", "label", "kind", "confidence", "path"]
-    files.write(out, table(header, ([row[key] for key in header] for row in rows)))
+    files.write(out, files.csv_text(header, ([row[key] for key in header] for row in rows)))
 
 
 def _npz(rows: Rows, run: Path, out: Path) -> None:
     arrays: dict[str, Any] = {key: np.array([row[key] for row in rows], dtype=str) for key in ("id", "label", "kind")}
     arrays["confidence"] = np.array([float(row["confidence"]) for row in rows], dtype=np.float32)
-    every = {row["id"]: place for place, row in enumerate(read_items(run))}
+    row_of = {item["id"]: number for number, item in enumerate(read_items(run))}
     features = np.load(run / "features.npy", mmap_mode="r", allow_pickle=False)
-    arrays["features"] = features[[every[row["id"]] for row in rows]]
+    arrays["features"] = features[[row_of[row["id"]] for row in rows]]
     files.write_with(out, lambda file: np.savez_compressed(file, **arrays))
 
 
 def _folders(rows: Rows, run: Path, out: Path) -> None:
-    """A folder for each class with links to (or, where links are not to be had, copies of) its images."""
-    for row in _with_images(_kept(rows)):
+    """A folder for each class with links to its images, or copies where the file system has no links."""
+    for row in _with_images(_without_rejected(rows)):
         folder = out / safe_name(row["label"])
         folder.mkdir(parents=True, exist_ok=True)
         _place(Path(row["path"]), folder / safe_name(row["id"].replace("/", "__")))
@@ -57,7 +68,7 @@ def _folders(rows: Rows, run: Path, out: Path) -> None:
 
 def _coco(rows: Rows, run: Path, out: Path) -> None:
     """Whole images as boxes, with the confidence as `score`."""
-    rows = _kept(rows)
+    rows = _without_rejected(rows)
     classes = sorted({row["label"] for row in rows})
     images, annotations = [], []
     for number, row in enumerate(_with_images(rows), start=1):
@@ -93,14 +104,14 @@ def _label_studio(rows: Rows, run: Path, out: Path) -> None:
             "type": "choices",
             "value": {"choices": [row["label"]]},
         }
-        told = {"model_version": "unveil", "score": float(row["confidence"]), "result": [choice]}
-        tasks.append({"data": data, "predictions": [told] if row["kind"] != REJECTED_KIND else []})
+        prediction = {"model_version": "unveil", "score": float(row["confidence"]), "result": [choice]}
+        tasks.append({"data": data, "predictions": [prediction] if row["kind"] != REJECTED_KIND else []})
     files.write_json(out, tasks)
 
 
 def _fiftyone(rows: Rows, run: Path, out: Path) -> None:
     """A FiftyOneImageClassificationDataset: data/ and labels.json."""
-    rows = _kept(rows)
+    rows = _without_rejected(rows)
     classes = sorted({row["label"] for row in rows})
     labels: dict[str, Any] = {}
     (out / "data").mkdir(parents=True, exist_ok=True)
@@ -134,22 +145,24 @@ FORMATS: dict[str, Callable[[Rows, Path, Path], None]] = {
     "fiftyone": _fiftyone,
     "parquet": _parquet,
 }
+IMAGE_FORMATS = ("folders", "coco", "fiftyone")
+"""Formats that refer to image files."""
 
 
 def safe_name(text: str) -> str:
-    """A label or id as the name of one folder or file: no way out of the target, nothing hidden, nothing too long."""
+    """A label or id as the name of one folder or file: without separators, not hidden, not too long."""
     name = "".join("_" if c in '/\\:*?"<>|' or ord(c) < 32 else c for c in text).strip(" .")
     return (name or "_")[-120:]
 
 
-def _kept(rows: Rows) -> Rows:
-    """Without items that a person rejected: they are of no class."""
+def _without_rejected(rows: Rows) -> Rows:
+    """Rejected items belong to no class."""
     return [row for row in rows if row["kind"] != REJECTED_KIND]
 
 
 def _with_images(rows: Rows) -> Rows:
     if missing := [row for row in rows if not row["path"]]:
-        raise UnveilError(f"this format needs image files, and {missing[0]['id']} is a vector: use csv, npz or parquet")
+        raise UnveilError(f"this format needs image files, and {missing[0]['id']} has none: use csv, npz or parquet")
     if gone := [row["path"] for row in rows if not Path(row["path"]).is_file()]:
         raise UnveilError(f"{len(gone)} images are not where they were, the first is {gone[0]}: put them back")
     return rows
@@ -167,5 +180,7 @@ def _place(source: Path, target: Path) -> None:
 
 
 def _size(path: Path) -> tuple[int, int]:
+    from PIL import Image  # late: a CSV needs none
+
     with Image.open(path) as image:
         return image.size

@@ -1,6 +1,6 @@
-"""Where each item lies in two dimensions, by t-SNE: the map of the report and of the review page.
+"""The map of a run: each item as a point in two dimensions, by t-SNE. Report and review page show the same map.
 
-`python -m unveil.runs.map RUN` makes it and keeps it in the run directory.
+`python -m unveil.runs.map RUN` makes it and stores it in the run directory.
 """
 
 import contextlib
@@ -13,122 +13,150 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from unveil import files, rng
+from unveil.data.items import Items
 from unveil.errors import UnveilError
-from unveil.runs.reader import Look, load
-from unveil.storage import fingerprint
+from unveil.numerics import principal_directions, unit_rows
+from unveil.runs.reader import Run, load
 
 MOST = 5000
-"""Items that t-SNE places; the others are put among their neighbours."""
+"""Items that t-SNE places; every other item is placed among its neighbors."""
 DIMENSIONS = 50
-"""Principal components that neighbours are looked for in: fewer are faster, and the map does not change to the eye."""
-NEIGHBOURS = 10
+"""Principal components in which t-SNE looks for neighbors: with more it is slower and the map looks the same."""
+NEIGHBORS = 10
 NEW_SHARE = 0.75
-"""New items are what people come for: so much of the map is theirs where not all items fit."""
+"""Share of new items among those that t-SNE places, where there are more than `MOST`."""
 PIECE = 8192
+"""Rows that are read together: features are memory-mapped and may be many."""
 DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
-@dataclass(frozen=True)
-class Places:
-    """A place for every item."""
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A point for every item."""
 
     xy: NDArray[np.float32]
-    """(n, 2)"""
-    rows: NDArray[np.int64]
-    """Items that t-SNE placed, in rising order."""
+    """(n, 2): 0 to 1 from left to right and from top to bottom, as on a screen."""
+    sample: NDArray[np.int64]
+    """Rows that t-SNE placed, in rising order; the report shows these."""
 
 
-def places(look: Look, most: int = MOST, seed: int = 0) -> Places:
-    """Those kept in the run, or new ones."""
-    if (found := kept(look, most, seed)) is not None:
-        return found
-    made = _made(look, most, seed)
-    with contextlib.suppress(UnveilError):  # a run that cannot be written to can still be looked at
-        key = np.array(_key(look))
-        files.write_with(_path(look), lambda file: np.savez(file, rows=made.rows, xy=made.xy, key=key))
-    return made
+def layout_of(run: Run, most: int = MOST, seed: int = 0) -> Layout:
+    """The stored layout of a run, or a new one, which is stored."""
+    if (stored := stored_layout(run, most, seed)) is not None:
+        return stored
+    layout = _by_tsne(run, most, seed)
+    with contextlib.suppress(UnveilError):  # a run on a read-only disk can still be shown
+        key = np.array(_key(run))
+        files.write_with(_path(run), lambda file: np.savez(file, xy=layout.xy, sample=layout.sample, key=key))
+    return layout
 
 
-def kept(look: Look, most: int = MOST, seed: int = 0) -> Places | None:
-    """What an earlier call left, if it is of the same items."""
-    with contextlib.suppress(*DAMAGED), np.load(_path(look), allow_pickle=False) as stored:
-        rows, xy = stored["rows"], stored["xy"]
-        same = len(xy) == len(look.ids) and str(stored["key"]) == _key(look)
-        if same and np.array_equal(rows, _sample(look.new, most, seed)):
-            return Places(xy.astype(np.float32), rows)
+def stored_layout(run: Run, most: int = MOST, seed: int = 0) -> Layout | None:
+    """The layout in map.npz; None where there is none or it belongs to other features."""
+    with contextlib.suppress(*DAMAGED), np.load(_path(run), allow_pickle=False) as stored:
+        xy, sample = stored["xy"], stored["sample"]
+        same = len(xy) == len(run.ids) and str(stored["key"]) == _key(run)
+        if same and np.array_equal(sample, _sample(run.new, most, seed)):
+            return Layout(xy=xy.astype(np.float32), sample=sample)
     return None
 
 
-def possible() -> bool:
-    """Whether what it needs is installed."""
+def quick_layout(run: Run) -> Layout:
+    """The two main directions of the new items: there at once, for as long as t-SNE takes."""
+    rows = np.flatnonzero(run.new) if run.new.any() else np.arange(len(run.ids))
+    return Layout(xy=_to_square(projected(run.features, rows, 2)), sample=np.arange(len(run.ids)))
+
+
+def can_use_tsne() -> bool:
+    """Whether openTSNE is installed."""
     return "openTSNE" in sys.modules or importlib.util.find_spec("openTSNE") is not None
 
 
-def _path(look: Look) -> Path:
-    return look.run / "map.npz"
+def projected(features: NDArray[np.float32], rows: NDArray[np.int64], dimensions: int) -> NDArray[np.float32]:
+    """(n, dimensions): all items, at unit length, on the principal directions of some rows.
+
+    No two items get farther apart by this. Features with fewer dimensions are filled up with zeros.
+    """
+    n, d = features.shape
+    total, squares = np.zeros(d), np.zeros((d, d))
+    for start in range(0, len(rows), PIECE):
+        x = _unit(features[rows[start : start + PIECE]])
+        total += x.sum(axis=0)
+        squares += x.T @ x
+    mean = total / max(1, len(rows))
+    directions = principal_directions(squares / max(1, len(rows)) - np.outer(mean, mean), dimensions)
+    points = np.zeros((n, dimensions), dtype=np.float32)
+    for start in range(0, n, PIECE):
+        x = _unit(features[start : start + PIECE])
+        points[start : start + PIECE, : directions.shape[1]] = (x - mean) @ directions
+    return points
 
 
-def _key(look: Look) -> str:
-    return f"{look.features.shape} {fingerprint(look.features)}"
+def _unit(x: NDArray[np.float32]) -> NDArray[np.float64]:
+    return np.nan_to_num(unit_rows(np.asarray(x, dtype=np.float64)))
+
+
+def _path(run: Run) -> Path:
+    return run.folder / "map.npz"
+
+
+def _key(run: Run) -> str:
+    return f"{run.features.shape} {Items.of(run.features).fingerprint()}"
 
 
 def _sample(new: NDArray[np.bool_], most: int, seed: int) -> NDArray[np.int64]:
     if len(new) <= most:
         return np.arange(len(new))
     draw = rng.numpy(seed, "map")
-    theirs, others = draw.permutation(np.flatnonzero(new)), draw.permutation(np.flatnonzero(~new))
+    new_rows, others = draw.permutation(np.flatnonzero(new)), draw.permutation(np.flatnonzero(~new))
     room = max(round(NEW_SHARE * most), most - len(others))
-    chosen = theirs[:room]
+    chosen = new_rows[:room]
     return np.sort(np.concatenate([chosen, others[: most - len(chosen)]]))
 
 
-def _made(look: Look, most: int, seed: int) -> Places:
-    tsne = _tsne()
-    rows = _sample(look.new, most, seed)
-    components = _principal(look.features, rows)  # (n, d), d >= 2
-    xy = components[:, :2].astype(np.float32)
-    if len(rows) < 4:  # too few to have neighbours
-        return Places(xy, rows)
-    some = components[rows]
+def _by_tsne(run: Run, most: int, seed: int) -> Layout:
+    tsne = _import_tsne()
+    sample = _sample(run.new, most, seed)
+    points = projected(run.features, sample, max(2, min(DIMENSIONS, run.features.shape[1]))).astype(np.float64)
+    xy = points[:, :2].astype(np.float32)
+    if len(sample) < 4:  # t-SNE needs neighbors
+        return Layout(xy=_to_square(xy), sample=sample)
+    some = points[sample]
     start = some[:, :2] / max(float(some[:, 0].std()), 1e-12)
-    start = 1e-4 * (start + 1e-3 * rng.numpy(seed, "map start").standard_normal(start.shape))  # no two on one spot
+    start = 1e-4 * (start + 1e-3 * rng.numpy(seed, "map start").standard_normal(start.shape))  # no two at one point
     fitted = tsne(
         perplexity=min(30.0, (len(some) - 1) / 3),
         initialization=start,
-        n_jobs=torch.get_num_threads(),
+        n_jobs=_threads(),
         random_state=rng.number(seed, "map") % 2**31,
     ).fit(some)
-    xy[rows] = np.nan_to_num(np.asarray(fitted, dtype=np.float32))
-    rest = np.setdiff1d(np.arange(len(xy)), rows)
+    xy[sample] = np.nan_to_num(np.asarray(fitted, dtype=np.float32))
+    rest = np.setdiff1d(np.arange(len(xy)), sample)
     if len(rest):
-        among = fitted.prepare_partial(components[rest], initialization="median", k=min(NEIGHBOURS, len(rows) - 1))
+        among = fitted.prepare_partial(points[rest], initialization="median", k=min(NEIGHBORS, len(sample) - 1))
         xy[rest] = np.nan_to_num(np.asarray(among, dtype=np.float32))
-    return Places(xy, rows)
+    return Layout(xy=_to_square(xy), sample=sample)
 
 
-def _principal(features: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """All items of length one on the principal directions of some."""
-    some = _unit(features[rows])
-    mean = some.mean(axis=0)
-    _, vectors = np.linalg.eigh((some - mean).T @ (some - mean))
-    axes = vectors[:, ::-1][:, :DIMENSIONS]
-    found = np.zeros((len(features), max(2, axes.shape[1])))
-    for start in range(0, len(features), PIECE):
-        found[start : start + PIECE, : axes.shape[1]] = (_unit(features[start : start + PIECE]) - mean) @ axes
-    return found
+def _to_square(xy: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same shape in the middle of the square from 0 to 1; what was at the top stays there, where y is 0."""
+    if len(xy) == 0:
+        return xy
+    low, high = xy.min(axis=0), xy.max(axis=0)
+    scale = max(float((high - low).max()), 1e-12)
+    square: NDArray[np.float32] = ((xy - (low + high) / 2) / scale * [1, -1] + 0.5).astype(np.float32)
+    return np.clip(square, 0, 1)  # rounding
 
 
-def _unit(x: NDArray[np.float32]) -> NDArray[np.float64]:
-    wide = np.asarray(x, dtype=np.float64)
-    found: NDArray[np.float64] = np.nan_to_num(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12))
-    return found
+def _threads() -> int:
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(asked) if asked.isdecimal() and int(asked) > 0 else os.cpu_count() or 1
 
 
-def _tsne() -> Any:
+def _import_tsne() -> Any:
     try:
         from openTSNE import TSNE
     except ImportError as error:
@@ -140,5 +168,5 @@ def _tsne() -> Any:
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
-        os.nice(10)  # whoever waits for something else comes first
-    places(load(Path(sys.argv[1])))
+        os.nice(10)  # the review page needs the processor more
+    layout_of(load(Path(sys.argv[1])))

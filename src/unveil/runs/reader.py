@@ -1,78 +1,91 @@
-"""A finished discovery as something to look at: items with pictures or numbers, classes, features, words.
+"""Read a run directory: items, labels, confidences, features, pictures, settings. Needs no torch.
 
-Report and review page read a run directory through this and nothing else.
+Report, review, export and `discover --continue` read a run through this and nothing else.
 """
 
+import csv
+import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from unveil import files
-from unveil.data.views import read_image
-from unveil.discovery.own_data import read_items
 from unveil.errors import UnveilError
+from unveil.runs.writer import SCHEMA
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
-    """Rows are in the order of items.csv: known items first, then new ones."""
+class Run:
+    """A finished run. Rows are items, in the order of items.csv: those that came with a label, then the new ones."""
 
-    run: Path
+    folder: Path
     ids: tuple[str, ...]
-    classes: tuple[str, ...]
-    """Known ones first, then the clusters."""
-    n_known: int
-    labels: NDArray[np.int64]
-    """(n,): index into `classes`."""
     new: NDArray[np.bool_]
-    """(n,): which rows came without a label."""
+    """(n,): the item came without a label."""
+    given: tuple[str, ...] = field(repr=False)
+    """(n,): the label that the item came with; "" for new items."""
+    labels: NDArray[np.int64]
+    """(n,): the class of each item, an index into `classes`."""
+    classes: tuple[str, ...]
+    """Names: known classes first, then novel ones."""
+    n_known: int
     confidence: NDArray[np.float32]
+    """(n,): estimated probability that the label is right."""
     typicality: NDArray[np.float32]
-    """(n,): cosine to the mean of its class; the most typical first."""
+    """(n,): cosine to the mean direction of the item's class."""
     kmeans: NDArray[np.int64]
-    """(n,): what k-means says; clusters have other numbers there."""
-    record: dict[str, Any]
+    """(n,): the label that k-means without training gives; its clusters have other numbers."""
     paths: tuple[str, ...] = field(repr=False)
-    """Image files, or empty texts."""
+    """(n,): image files; "" for an item without one."""
+    record: dict[str, Any] = field(repr=False)
+    """record.json"""
+
+    @property
+    def name(self) -> str:
+        """The name in the record, or that of the folder."""
+        return str(self.record.get("name") or self.folder.resolve().name)
+
+    @property
+    def n_novel(self) -> int:
+        return len(self.classes) - self.n_known
 
     @cached_property
     def features(self) -> NDArray[np.float32]:
-        """(n, D), memory-mapped."""
-        found: NDArray[np.float32] = np.load(self.run / "features.npy", mmap_mode="r", allow_pickle=False)
-        return found
+        """(n, D), memory-mapped: the vectors in which the classes were found."""
+        features: NDArray[np.float32] = np.load(self.folder / "features.npy", mmap_mode="r", allow_pickle=False)
+        return features
 
     @cached_property
     def pictures(self) -> NDArray[np.uint8] | None:
-        """(n, h, w, channels) where images came as an array."""
-        path = self.run / "pictures.npy"
-        return np.load(path, mmap_mode="r", allow_pickle=False) if path.exists() else None
+        """(n, height, width, channels), memory-mapped; None where images did not come as an array."""
+        pictures: NDArray[np.uint8] | None = self._array("pictures.npy")
+        return pictures
 
     @cached_property
     def inputs(self) -> NDArray[np.float32] | None:
-        """(n, d): the vectors as they were given, where they are few enough."""
-        path = self.run / "inputs.npy"
+        """(n, d), memory-mapped: the vectors as they were given; None where they were not stored."""
+        inputs: NDArray[np.float32] | None = self._array("inputs.npy")
+        return inputs
+
+    def _array(self, name: str) -> Any:
+        path = self.folder / name
         return np.load(path, mmap_mode="r", allow_pickle=False) if path.exists() else None
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
-        """Losses and diagnostics by epoch; empty where nothing was trained."""
-        import json
-
-        path = self.run / "work" / "metrics.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    @property
-    def name(self) -> str:
-        """What the run is called."""
-        return str(self.record.get("name") or self.run.resolve().name)
+        """Metrics by epoch; empty where nothing was trained."""
+        path = self.folder / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
     def column(self, number: int) -> str:
-        """What a column of `inputs`, counted from 0, is called."""
+        """The name of a column of `inputs`, counted from 0."""
         names = self.record.get("columns") or ()
         return str(names[number]) if number < len(names) else f"column {number + 1}"
 
@@ -80,42 +93,79 @@ class Look:
     def has_pictures(self) -> bool:
         return self.pictures is not None or any(self.paths)
 
-    def picture(self, row: int, size: int) -> Image.Image | None:
-        """At most size x size, or None where there is none or it cannot be read."""
+    def picture(self, row: int, size: int) -> "Image.Image | None":
+        """The picture of an item, at most size x size; None where there is none or its file cannot be read."""
+        from PIL import Image
+
+        from unveil.data.pictures import read_image
+
         if self.paths[row]:
             try:
-                found = read_image(Path(self.paths[row]), at_least=size)
+                picture = read_image(Path(self.paths[row]), at_least=size)
             except UnveilError:
                 return None
         elif self.pictures is not None:
             pixels = np.asarray(self.pictures[row])
-            found = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).convert("RGB")
+            picture = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).convert("RGB")
         else:
             return None
-        if max(found.size) > size:
-            found.thumbnail((size, size))
-        return found
+        if max(picture.size) > size:
+            picture.thumbnail((size, size))
+        return picture
 
 
-def load(run: Path) -> Look:
-    """The finished discovery in a run directory."""
-    rows = read_items(run)
-    record, stored = files.read_json(run / "record.json"), files.read_json(run / "estimator.json")
-    known = [str(name) for name in stored["known"]]
-    with np.load(run / "rows.npz", allow_pickle=False) as arrays:
-        kept = {key: arrays[key] for key in arrays.files}
-    names = {int(index): row["label"] for index, row in zip(kept["labels"], rows, strict=True)}
-    clusters = [names.get(len(known) + i, f"novel-{i}") for i in range(stored["n_novel"])]
-    return Look(
-        run=run,
-        ids=tuple(row["id"] for row in rows),
-        classes=(*known, *clusters),
-        n_known=len(known),
-        labels=kept["labels"].astype(np.int64),
-        new=np.array([row["part"] == "new" for row in rows]),
-        confidence=kept["confidence"].astype(np.float32),
-        typicality=kept["typicality"].astype(np.float32),
-        kmeans=kept["kmeans"].astype(np.int64),
+def load(folder: Path) -> Run:
+    """Read a finished run."""
+    record, items = read_record(folder), _items(folder)
+    path = folder / "rows.npz"
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            rows = {key: stored[key] for key in ("labels", "confidence", "typicality", "kmeans")}
+    except (OSError, ValueError, KeyError) as error:
+        raise UnveilError(f"{path} cannot be read ({error}): run it again") from None
+    if any(len(values) != len(items) for values in rows.values()):
+        raise UnveilError(f"{path} and items.csv have different numbers of items: run it again")
+    return Run(
+        folder=folder,
+        ids=tuple(item["id"] for item in items),
+        new=np.array([item["part"] == "new" for item in items], dtype=bool),
+        given=tuple(item["given"] for item in items),
+        labels=rows["labels"].astype(np.int64),
+        classes=(*map(str, record["known"]), *map(str, record["novel"])),
+        n_known=len(record["known"]),
+        confidence=rows["confidence"].astype(np.float32),
+        typicality=rows["typicality"].astype(np.float32),
+        kmeans=rows["kmeans"].astype(np.int64),
+        paths=tuple(item["path"] for item in items),
         record=record,
-        paths=tuple(row["path"] for row in rows),
     )
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """record.json of a finished run."""
+    path = folder / "record.json"
+    if not path.is_file():
+        if (folder / "config.toml").is_file() or (folder / "request.json").is_file():
+            raise UnveilError(f"{folder} is not finished: run the same command again, `unveil run` with --resume")
+        raise UnveilError(
+            f"{folder} holds no finished discovery (record.json): give the run directory of `discover` or `run`"
+        )
+    record: dict[str, Any] = files.read_json(path)
+    if record.get("schema") != SCHEMA:
+        raise UnveilError(f"{path} was written by another version of unveil: run it again in a new directory")
+    return record
+
+
+def read_items(folder: Path) -> list[dict[str, str]]:
+    """The lines of items.csv of a finished run, with its columns as keys."""
+    read_record(folder)
+    return _items(folder)
+
+
+def _items(folder: Path) -> list[dict[str, str]]:
+    path = folder / "items.csv"
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UnveilError(f"{path} cannot be read ({error}): run it again") from None

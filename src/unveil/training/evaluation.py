@@ -112,14 +112,14 @@ class Evaluator:
         stored = order[: min(STORED, max(1, len(z) * 3 // 4))]
         queries = order[len(stored) :][:QUERIES]
         cosines = F.normalize(z[queries], dim=1) @ F.normalize(z[stored], dim=1).T
-        k = min(max(1, neighbors(self.config, len(stored), self.task.n_novel)), len(stored))
+        k = min(max(1, neighbors(self.config, len(stored), self.task.n_clusters)), len(stored))
         near = cosines.topk(k, dim=1).indices
         right = positives = pairs = 0.0
         known = torch.from_numpy(y_l).to(z.device)
         rule = getattr(METHODS[self.config.method], "pairs", None) or self.config.pairs
         config = replace(self.config, pairs=rule)
         for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
-            same = positive_pairs(z[rows], z_l, known, config, self.task.n_novel)
+            same = positive_pairs(z[rows], z_l, known, config, self.task.n_clusters)
             same &= ~torch.eye(len(same), dtype=torch.bool, device=same.device)
             if y is not None:
                 right += float((same & (y[rows][:, None] == y[rows])).sum())

@@ -1,43 +1,31 @@
-"""Curves over epochs as SVG: a small picture for each quantity, for they have no scale in common."""
+"""Metrics over epochs: a small SVG curve for each, since they have no scale in common."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from unveil.pages.report.text import escaped
+from unveil.pages.words import METRICS
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 280, 120, 46, 10, 8, 20
 NOT_SHOWN = ("epoch", "step", "seconds", "lr", "stage")
-TITLES = {
-    "ce": ("cross-entropy", "are known items recognised?"),
-    "bce": ("pairs", "do items that look alike get the same cluster?"),
-    "consistency": ("consistency", "do two views of an item get the same answer?"),
-    "ncl": ("neighbourhood contrast", "do neighbours among the new items come together?"),
-    "scl": ("class contrast", "do known items of one class come together?"),
-    "pair_density": ("pair density", "share of pairs that are taken for one class"),
-    "pair_precision": ("pair precision", "share of those pairs that really are one class"),
-    "neighbor_purity": ("neighbour purity", "share of nearest neighbours of the same class"),
-    "mean_cosine": ("mean cosine", "near 1, all features are the same: a collapse"),
-    "clusters_used": ("clusters in use", "fewer than there are classes: the others are dead"),
-    "confidence": ("confidence", "mean chance of the chosen cluster"),
-    "acc": ("accuracy", "share of items in the right cluster"),
-}
 DIAGNOSTICS = ("clusters_used", "confidence", "mean_cosine", "pair_density", "pair_precision", "neighbor_purity")
 
 Points = list[tuple[float, float]]
 
 
 def series(history: Sequence[dict[str, Any]]) -> dict[str, Points]:
-    """(epoch, value) of every quantity that has one; diagnostics last."""
-    found: dict[str, dict[float, float]] = {}
+    """(epoch, value) of every metric that is a number; diagnostics last."""
+    values_by_key: dict[str, dict[float, float]] = {}
     for place, line in enumerate(history):
         for key, value in line.items():
             fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
             if key not in NOT_SHOWN and fits:
-                # a run that was interrupted tells an epoch twice: the last word counts
-                found.setdefault(key, {})[float(line.get("epoch", place))] = float(value)
-    names = [key for key in found if key not in DIAGNOSTICS] + [key for key in DIAGNOSTICS if key in found]
-    return {key: sorted(found[key].items()) for key in names}
+                # an interrupted run may have an epoch twice: the last line counts
+                values_by_key.setdefault(key, {})[float(line.get("epoch", place))] = float(value)
+    losses = [key for key in values_by_key if key not in DIAGNOSTICS]
+    names = losses + [key for key in DIAGNOSTICS if key in values_by_key]
+    return {key: sorted(values_by_key[key].items()) for key in names}
 
 
 def number(value: float) -> str:
@@ -76,18 +64,18 @@ def curve(points: Points, label: str) -> str:
 
 
 def section(history: Sequence[dict[str, Any]]) -> str:
-    """All curves, or why there are none; what was measured once is a number."""
-    found = series(history)
-    if not found:
+    """All curves, or why there are none; a metric that was measured once is a number."""
+    points_by_key = series(history)
+    if not points_by_key:
         return '<p class="empty">Nothing was trained in this run, so there are no curves.</p>'
     figures, once = [], []
-    for key, points in found.items():
-        title, meaning = TITLES.get(key, (key.replace("_", " "), ""))
-        told, value = f"<small>{escaped(meaning)}</small>", number(points[-1][1])
+    for key, points in points_by_key.items():
+        title, meaning = METRICS.get(key, (key.replace("_", " "), ""))
+        note, value = f"<small>{escaped(meaning)}</small>", number(points[-1][1])
         if len(points) == 1:
-            once.append(f"<div><dt>{escaped(title)}{told}</dt><dd>{value}</dd></div>")
+            once.append(f"<div><dt>{escaped(title)}{note}</dt><dd>{value}</dd></div>")
             continue
-        caption = f"<figcaption><b>{escaped(title)}</b> <span>{value}</span>{told}</figcaption>"
+        caption = f"<figcaption><b>{escaped(title)}</b> <span>{value}</span>{note}</figcaption>"
         figures.append(f"<figure>{caption}{curve(points, title)}</figure>")
     lines = '<p class="note">By epoch; the number is the last value.</p>' if figures else ""
     lines += f'<div class="curves">{"".join(figures)}</div>' if figures else ""

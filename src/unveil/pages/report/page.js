@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const [tip, legend] = ["tip", "legend"].map((id) => document.getElementById(id));
   const pen = canvas.getContext("2d");
-  const [X, Y, LABEL, SURE, NEW, NAME] = [0, 1, 2, 3, 4, 5];
+  const [X, Y, LABEL, CONFIDENCE, NEW, NAME] = [0, 1, 2, 3, 4, 5];
   const points = data.points;
   const view = { zoom: 1, x: 0, y: 0 };  // x, y: what the whole map is moved by, in pixels
   let width = 0, height = 0, alone = null, current = -1, places = [];
@@ -32,10 +32,12 @@
 
   function place() {
     const grid = 4095, edge = 28;
-    const wide = Math.max(1, ...points.map((p) => p[X])), high = Math.max(1, ...points.map((p) => p[Y]));
+    const [left, top] = [X, Y].map((axis) => Math.min(grid, ...points.map((p) => p[axis])));
+    const [right, bottom] = [X, Y].map((axis) => Math.max(0, ...points.map((p) => p[axis])));
+    const [wide, high] = [Math.max(1, right - left), Math.max(1, bottom - top)];
     const scale = Math.min((width - 2 * edge) / wide, (height - 2 * edge) / high, (width + height) / grid) * view.zoom;
     places = points.map((p) => [
-      width / 2 + (p[X] - wide / 2) * scale + view.x, height / 2 + (p[Y] - high / 2) * scale + view.y,
+      width / 2 + (p[X] - (left + right) / 2) * scale + view.x, height / 2 + (p[Y] - (top + bottom) / 2) * scale + view.y,
     ]);
   }
 
@@ -86,7 +88,7 @@
       }
       const part = isKnown(point[LABEL]) ? (point[NEW] ? "recognised as a known class" : "known") : "novel";
       words.append(line("b", data.classes[point[LABEL]]), line("span", point[NAME]));
-      words.append(line("span", point[NEW] ? `${part}, confidence ${point[SURE]} %` : part));
+      words.append(line("span", point[NEW] ? `${part}, confidence ${point[CONFIDENCE]} %` : part));
       tip.append(words);
       const [x, y] = places[i], box = tip.getBoundingClientRect();
       tip.style.left = `${Math.max(8, Math.min(x + 16, width - box.width - 8))}px`;

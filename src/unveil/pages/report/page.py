@@ -1,4 +1,4 @@
-"""`unveil report RUN`: all parts put together into one file that needs nothing else."""
+"""`unveil report RUN`: all parts of the report in one HTML file that needs nothing else."""
 
 import base64
 import hashlib
@@ -10,92 +10,89 @@ from typing import Any
 import numpy as np
 
 from unveil import files
-from unveil.pages.report import clusters as described
+from unveil.pages import colors
 from unveil.pages.report import confusion, curves, gallery, parts
+from unveil.pages.report.clusters import describe
 from unveil.pages.report.sprites import Sheet, draw
 from unveil.pages.report.text import as_json, cleaned, count, escaped, short
 from unveil.pages.report.truth import compare
-from unveil.runs.map import places
-from unveil.runs.reader import Look, load
+from unveil.runs.map import Layout, layout_of
+from unveil.runs.reader import Run, load
 
 LARGEST = 4_900_000
 """Bytes of the file; pictures take what the rest leaves."""
 GALLERY_SHARE = 0.45
+"""Share of the bytes for pictures that the cards may take; the map takes the rest."""
 GRID = 4095
-"""Places on the map are whole numbers up to this: finer than any screen."""
+"""Coordinates on the map are whole numbers from 0 to this: finer than any screen."""
+EMPTY = Layout(xy=np.zeros((0, 2), dtype=np.float32), sample=np.array([], dtype=np.int64))
 
 
-def write(run: Path, out: Path | None = None, *, with_map: bool = True) -> Path:
-    """Make the report of a finished discovery; returns where it is."""
-    target = out or run / "report.html"
-    files.write(target, build(load(run), with_map=with_map))
+def write(folder: Path, out: Path | None = None, *, with_map: bool = True) -> Path:
+    """Write the report of a run directory; returns the file."""
+    target = out or folder / "report.html"
+    files.write(target, build(load(folder), with_map=with_map))
     return target
 
 
-def build(look: Look, *, with_map: bool = True) -> str:
+def build(run: Run, *, with_map: bool = True) -> str:
     """The report as HTML."""
-    clusters, truth = described.describe(look), compare(look)
-    shown = [row for one in clusters for row in (*one.typical, *one.doubtful, *one.near)]
-    shown += [row for row, _, _ in truth.misplaced] if truth else []
-    near = Sheet("g", tuple(dict.fromkeys(shown)))
-    rows, xy = np.array([], dtype=np.int64), np.zeros((0, 2), dtype=np.float32)
-    if with_map:
-        found = places(look)
-        rows, xy = found.rows, found.xy[found.rows]
-    far = Sheet("m", tuple(rows.tolist()))
+    clusters, comparison = describe(run), compare(run)
+    shown = [row for one in clusters for row in (*one.typical, *one.doubtful, *one.neighbors)]
+    shown += [row for row, _, _ in comparison.misplaced] if comparison else []
+    layout = layout_of(run) if with_map else EMPTY
+    in_cards, in_map = Sheet("g", tuple(dict.fromkeys(shown))), Sheet("m", tuple(layout.sample.tolist()))
     script = _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    title = short(look.name, 80)
     values = {
         "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'",
-        "title": escaped(title),
-        "made": _made(look.record),
-        "css": _part("page.css"),
-        "numbers": parts.numbers(look),
-        "words": parts.words(look),
-        "gallery": gallery.section(look, clusters, near),
-        "sizes": parts.sizes(look, clusters),
-        "map": _map(len(rows), len(look.ids)) if with_map else '<p class="empty">The map was left out.</p>',
-        "curves": curves.section(look.history),
-        "truth": confusion.section(look, truth, near),
-        "settings": parts.settings(look),
-        "data": as_json(_points(look, far, xy)),
+        "title": escaped(short(run.name, 80)),
+        "made": _made(run.record),
+        "css": colors.css_variables() + _part("page.css"),
+        "numbers": parts.numbers(run),
+        "words": parts.summary(run),
+        "gallery": gallery.section(run, clusters, in_cards),
+        "sizes": parts.sizes(run, clusters),
+        "map": _map(len(in_map.rows), len(run.ids)) if with_map else '<p class="empty">The map was left out.</p>',
+        "curves": curves.section(run.history),
+        "truth": confusion.section(run, comparison, in_cards),
+        "settings": parts.settings(run),
+        "data": as_json(_points(run, in_map, layout)),
         "script": script,
     }
     page = Template(_part("page.html"))
     room = LARGEST - len(page.substitute(values, sprites="", missing="").encode())
-    rules, missing = _sprites(look, near, far, room)
+    rules, missing = _sprites(run, in_cards, in_map, room)
     return page.substitute(values, sprites=rules, missing=missing)
 
 
-def _sprites(look: Look, near: Sheet, far: Sheet, room: int) -> tuple[str, str]:
-    """CSS rules of both sheets, and a word about pictures that are not where they were."""
-    if not look.has_pictures:
+def _sprites(run: Run, in_cards: Sheet, in_map: Sheet, room: int) -> tuple[str, str]:
+    """CSS rules of both sheets, and a note about pictures that cannot be read any more."""
+    if not run.has_pictures:
         return "", ""
-    first, gone = draw(look, near, round(GALLERY_SHARE * room)) if near.rows else ("", 0)
-    second, gone_far = draw(look, far, room - len(first)) if far.rows else ("", 0)
-    if not max(gone, gone_far):
+    first, missing = draw(run, in_cards, round(GALLERY_SHARE * room)) if in_cards.rows else ("", 0)
+    second, missing_in_map = draw(run, in_map, room - len(first)) if in_map.rows else ("", 0)
+    if not max(missing, missing_in_map):
         return first + second, ""
-    told = f"{count(max(gone, gone_far), 'picture')} could not be read any more: a grey field stands in their place."
-    return first + second, f'<p class="note">{told}</p>'
+    pictures = count(max(missing, missing_in_map), "picture")
+    return first + second, f'<p class="note">{pictures} could not be read any more and are shown as a grey field.</p>'
 
 
-def _points(look: Look, sheet: Sheet, xy: Any) -> dict[str, Any]:
-    """What the map needs to know, for the script."""
-    low, span = xy.min(axis=0, initial=np.inf), max(float(np.ptp(xy, axis=0).max(initial=0)), 1e-9) if len(xy) else 1.0
+def _points(run: Run, sheet: Sheet, layout: Layout) -> dict[str, Any]:
+    """The data of the map, for the script."""
+    grid = np.rint(layout.xy[layout.sample] * GRID).astype(int).tolist()
     points = []
-    for row, place in zip(sheet.rows, xy, strict=True):
-        x, y = np.rint((place - low) / span * GRID).astype(int).tolist()
-        sure = round(100 * float(look.confidence[row]))
-        points.append([x, y, int(look.labels[row]), sure, int(look.new[row]), cleaned(short(look.ids[row], 40))])
+    for row, (x, y) in zip(sheet.rows, grid, strict=True):
+        confidence = round(100 * float(run.confidence[row]))
+        points.append([x, y, int(run.labels[row]), confidence, int(run.new[row]), cleaned(short(run.ids[row], 40))])
     return {
         "points": points,
-        "classes": [cleaned(short(one, 40)) for one in look.classes],
-        "hues": [int(gallery.hue(look, index)) for index in range(look.n_known, len(look.classes))],
-        "known": look.n_known,
+        "classes": [cleaned(short(one, 40)) for one in run.classes],
+        "hues": [colors.hue(number) for number in range(run.n_novel)],
+        "known": run.n_known,
         "columns": sheet.columns,
-        "pictures": look.has_pictures,
+        "pictures": run.has_pictures,
     }
 
 
@@ -105,12 +102,13 @@ def _map(shown: int, items: int) -> str:
 
 
 def _made(record: dict[str, Any]) -> str:
-    told = [f"finished {escaped(str(record['finished'])[:16].replace('T', ' '))}"] if record.get("finished") else []
-    if record.get("seconds") is not None:
-        told.append(f"{record['seconds']:,.0f} seconds")
-    if version := record.get("environment", {}).get("unveil"):
-        told.append(f"unveil {escaped(version)}")
-    return " · ".join(told)
+    """When it was finished, how long it took, and by which version."""
+    parts = [f"finished {escaped(str(record['finished'])[:16].replace('T', ' '))}"] if record.get("finished") else []
+    if seconds := record.get("seconds"):
+        parts.append(f"{sum(seconds.values()):,.0f} seconds")
+    if version := (record.get("environment") or {}).get("unveil"):
+        parts.append(f"unveil {escaped(version)}")
+    return " · ".join(parts)
 
 
 def _part(file: str) -> str:

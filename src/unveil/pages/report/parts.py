@@ -1,115 +1,109 @@
-"""The summary in words and numbers, the sizes of classes, and the settings."""
+"""Parts of the report that come from the record: summary, sizes of classes, settings."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from unveil import files
+from unveil.pages import words
 from unveil.pages.report.clusters import Cluster
 from unveil.pages.report.gallery import swatch
 from unveil.pages.report.text import count, escaped, name, percent, table
-from unveil.runs.reader import Look
+from unveil.runs.reader import Run
 
 MOST_KNOWN = 60
 """Known classes whose sizes are shown, the largest ones."""
 MOST_SKIPPED = 50
-BEGINNINGS = {
-    "how many": "How many",
-    "how": "How it was done",
-    "how sure": "How sure",
-    "k-means": "Beside k-means",
-}
 
 
-def numbers(look: Look) -> str:
-    """What one wants to know first, large."""
-    record, new = look.record, int(look.new.sum())
-    trust, estimate = record.get("trust") or {}, record.get("estimate")
-    novel, known = len(look.classes) - look.n_known, look.n_known
-    how = f"estimated, {estimate['low']} to {estimate['high']}" if estimate else "as you asked for"
-    recognised = int((look.labels[look.new] < look.n_known).sum())
+def numbers(run: Run) -> str:
+    """The most important numbers, large."""
+    forecast, estimate = run.record.get("forecast"), run.record.get("estimate")
+    new, novel, known = int(run.new.sum()), run.n_novel, run.n_known
+    recognised = int((run.labels[run.new] < run.n_known).sum())
+    origin = f"estimated, {estimate['low']} to {estimate['high']}" if estimate else "as given"
     tiles = [
-        ("novel class" if novel == 1 else "novel classes", f"{novel:,}", how),
+        ("novel class" if novel == 1 else "novel classes", f"{novel:,}", origin),
         ("new item" if new == 1 else "new items", f"{new:,}", f"{recognised:,} in known classes" if recognised else ""),
-        ("known class" if known == 1 else "known classes", f"{known:,}", count(len(look.ids) - new, "item")),
+        ("known class" if known == 1 else "known classes", f"{known:,}", count(len(run.ids) - new, "item")),
     ]
-    if trust.get("accuracy") is None:
-        tiles.append(("expected accuracy", "–", "no rehearsal was held"))
+    if not forecast or forecast.get("accuracy") is None:
+        tiles.append(("expected accuracy", "–", "no rehearsals"))
     else:
-        between = f"{100 * trust['low']:.0f} to {percent(trust['high'])}" if trust.get("low") is not None else ""
-        tiles.append(("expected accuracy", percent(trust["accuracy"]), between))
+        low, high = forecast.get("low"), forecast.get("high")
+        interval = f"{100 * low:.0f} to {percent(high)}" if low is not None and high is not None else ""
+        tiles.append(("expected accuracy", percent(forecast["accuracy"]), interval))
     cells = "".join(f"<div><dt>{what}</dt><dd>{value}<small>{note}</small></dd></div>" for what, value, note in tiles)
     return f'<dl class="tiles">{cells}</dl>'
 
 
-def words(look: Look) -> str:
-    """The sentences of the record, its warnings and the files that were left out."""
-    lines = []
-    for line in look.record.get("words", []):
-        head, _, rest = line.partition(": ")
-        if head in BEGINNINGS and rest:
-            lines.append(f"<dt>{BEGINNINGS[head]}</dt><dd>{_sentence(rest)}</dd>")
-        else:
-            title = BEGINNINGS["k-means"] if line.startswith("k-means") else "What was found"
-            lines.append(f"<dt>{title}</dt><dd>{_sentence(line)}</dd>")
-    told = f'<dl class="words">{"".join(lines)}</dl>'
-    if warnings := look.record.get("warnings"):
-        told += (
-            f'<ul class="warnings" aria-label="warnings">{"".join(f"<li>{_sentence(w)}</li>" for w in warnings)}</ul>'
-        )
-    if skipped := look.record.get("skipped"):
+def summary(run: Run) -> str:
+    """The sentences of the record, its warnings, the files that could not be read, and the rehearsals."""
+    sentences = run.record.get("summary") or {}
+    lines = "".join(
+        f"<dt>{title}</dt><dd>{_sentence(sentences[key])}</dd>"
+        for key, title in words.SUMMARY.items()
+        if sentences.get(key)
+    )
+    parts = [f'<dl class="words">{lines}</dl>']
+    if warnings := run.record.get("warnings"):
+        listed = "".join(f"<li>{_sentence(warning)}</li>" for warning in warnings)
+        parts.append(f'<ul class="warnings" aria-label="warnings">{listed}</ul>')
+    if skipped := run.record.get("skipped"):
         shown = "".join(f"<li>{name(one, 80)}</li>" for one in skipped[:MOST_SKIPPED])
         more = f"<li>and {len(skipped) - MOST_SKIPPED} more, listed in record.json</li>"
-        told += (
+        parts.append(
             f"<details><summary>{count(len(skipped), 'file')} could not be read and "
             f"{'was' if len(skipped) == 1 else 'were'} left out</summary>"
             f"<ul>{shown}{more if len(skipped) > MOST_SKIPPED else ''}</ul></details>"
         )
-    return told + _rehearsals(look.record.get("trust") or {})
+    return "".join(parts) + _rehearsals(run.record.get("forecast") or {})
 
 
 def _sentence(text: str) -> str:
     return escaped(text if text.startswith("k-means") else text[:1].upper() + text[1:])
 
 
-def _rehearsals(trust: dict[str, Any]) -> str:
-    """How each way did on known classes that were hidden: what k-means would have given, among others."""
-    held = trust.get("rehearsals") or []
-    ways = [key for key in (held[0] if held else {}) if key not in ("hidden", "counted")]
-    if not ways:
+def _rehearsals(forecast: dict[str, Any]) -> str:
+    """Mean accuracy of each candidate on known classes that were hidden; the chosen one is marked."""
+    rehearsals = forecast.get("rehearsals") or []
+    candidates = list(dict.fromkeys(candidate for one in rehearsals for candidate in one["accuracy"]))
+    if not candidates:
         return ""
-    means = {way: float(np.mean([one[way] for one in held if way in one])) for way in ways}
-    lines = "".join(
-        f'<li class="{"taken" if way == trust.get("way") else "other"}"><span>{escaped(way)}</span>'
-        f'<span class="bar"><i style="width:{100 * mean:.1f}%"></i></span><span>{percent(mean, 1)}</span></li>'
-        for way, mean in means.items()
-    )
-    times = count(len(held), "rehearsal")
-    return f'<h3>Accuracy in {times} on hidden known classes</h3><ul class="bars ways">{lines}</ul>'
+    lines = []
+    for candidate in candidates:
+        mean = float(np.mean([one["accuracy"][candidate] for one in rehearsals if candidate in one["accuracy"]]))
+        kind = "taken" if candidate == forecast.get("candidate") else "other"
+        lines.append(
+            f'<li class="{kind}"><span>{escaped(candidate)}</span>'
+            f'<span class="bar"><i style="width:{100 * mean:.1f}%"></i></span><span>{percent(mean, 1)}</span></li>'
+        )
+    title = f"Accuracy in {count(len(rehearsals), 'rehearsal')} on hidden known classes"
+    return f'<h3>{title}</h3><ul class="bars ways">{"".join(lines)}</ul>'
 
 
-def sizes(look: Look, clusters: Sequence[Cluster]) -> str:
-    """Bars: clusters by size, then known classes with the new items that were put into them."""
-    given = np.bincount(look.labels[~look.new], minlength=len(look.classes))
-    new = np.bincount(look.labels[look.new], minlength=len(look.classes))
+def sizes(run: Run, clusters: Sequence[Cluster]) -> str:
+    """Bars: novel classes by size, then known classes with the new items that were recognised."""
+    given = np.bincount(run.labels[~run.new], minlength=len(run.classes))
+    new = np.bincount(run.labels[run.new], minlength=len(run.classes))
     largest = max(1, int((given + new).max(initial=0)))
-    found = [
-        _bar(look, one.index, one.size, 0, largest, link=True) for one in sorted(clusters, key=lambda one: -one.size)
-    ]
-    known = np.argsort(-(given + new)[: look.n_known], kind="stable")
-    others = [_bar(look, int(i), int(new[i]), int(given[i]), largest) for i in known[:MOST_KNOWN]]
-    told = f'<h3>Novel classes</h3><ul class="bars">{"".join(found)}</ul>'
+    by_size = sorted(clusters, key=lambda cluster: -cluster.size)
+    novel = [_bar(run, cluster.index, cluster.size, 0, largest, link=True) for cluster in by_size]
+    order = np.argsort(-(given + new)[: run.n_known], kind="stable")
+    known = [_bar(run, int(i), int(new[i]), int(given[i]), largest) for i in order[:MOST_KNOWN]]
     note = ""
-    if new[: look.n_known].any():
+    if new[: run.n_known].any():
         note = '<p class="note">The coloured part is of new items that were recognised as this class.</p>'
-    if len(known) > MOST_KNOWN:
-        note += f'<p class="note">The {MOST_KNOWN} largest of {len(known)}.</p>'
-    return f'{told}<h3>Known classes</h3>{note}<ul class="bars known">{"".join(others)}</ul>'
+    if len(order) > MOST_KNOWN:
+        note += f'<p class="note">The {MOST_KNOWN} largest of {len(order)}.</p>'
+    return (
+        f'<h3>Novel classes</h3><ul class="bars">{"".join(novel)}</ul>'
+        f'<h3>Known classes</h3>{note}<ul class="bars known">{"".join(known)}</ul>'
+    )
 
 
-def _bar(look: Look, index: int, new: int, given: int, largest: int, *, link: bool = False) -> str:
-    label = swatch(look, index) + name(look.classes[index], 28)
+def _bar(run: Run, index: int, new: int, given: int, largest: int, *, link: bool = False) -> str:
+    label = swatch(run, index) + name(run.classes[index], 28)
     if link:
         label = f'<a href="#class-{index}">{label}</a>'
     parts = "".join(
@@ -120,20 +114,29 @@ def _bar(look: Look, index: int, new: int, given: int, largest: int, *, link: bo
     return f'<li><span>{label}</span><span class="bar">{parts}</span><span>{new + given:,}</span></li>'
 
 
-def settings(look: Look) -> str:
-    """Everything that the run was asked for, what the estimator made of it, and where it ran."""
-    parameters = files.read_json(look.run / "estimator.json").get("parameters", {})
+def settings(run: Run) -> str:
+    """Where the data came from, every setting, and the machine."""
+    record = run.record
+    origin = {key: record.get(key) for key in ("recipe", "method", "seed") if record.get(key) is not None}
     groups = {
-        "Asked for": look.record.get("request", {}),
-        "Settings": parameters,
-        "Environment": look.record.get("environment", {}),
+        "Run": {**{f"data.{key}": value for key, value in (record.get("source") or {}).items()}, **origin},
+        "Settings": record.get("config") or {},
+        "Environment": record.get("environment") or {},
     }
     parts = []
     for title, values in groups.items():
         rows = [
-            (escaped(str(key).replace("_", " ")), f"<code>{name(str(value), 60)}</code>")
-            for key, value in values.items()
+            (escaped(key.replace("_", " ")), f"<code>{name(str(value), 60)}</code>")
+            for key, value in _flat(values).items()
         ]
         body = table((), rows, label=title) if rows else '<p class="empty">Nothing was recorded.</p>'
         parts.append(f"<div><h3>{title}</h3>{body}</div>")
     return f'<div class="settings">{"".join(parts)}</div>'
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"discovery": {"lr": 0.1}} as {"discovery.lr": 0.1}"""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat

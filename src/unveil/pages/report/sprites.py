@@ -9,7 +9,7 @@ from functools import cache, cached_property
 
 from PIL import Image
 
-from unveil.runs.reader import Look
+from unveil.runs.reader import Run
 
 SIDES = ((300, 96), (1200, 64), (2500, 48))
 """Up to so many items: this side in pixels."""
@@ -48,10 +48,10 @@ def side(items: int) -> int:
     return next((pixels for most, pixels in SIDES if items <= most), LEAST)
 
 
-def draw(look: Look, sheet: Sheet, room: int) -> tuple[str, int]:
+def draw(run: Run, sheet: Sheet, room: int) -> tuple[str, int]:
     """A CSS rule that shows the sheet, of at most about `room` bytes, and how many pictures are missing."""
     wanted = side(len(sheet.rows))
-    pictures = [look.picture(row, wanted) for row in sheet.rows]
+    pictures = [run.picture(row, wanted) for row in sheet.rows]
     cell = min(wanted, max((max(picture.size) for picture in pictures if picture), default=1))
     content = _fitting(pictures, sheet, cell, room * 3 // 4)
     sharp = "image-rendering:pixelated;" if cell <= SMALLEST else ""  # a blurred 8 x 8 picture shows less, not more

@@ -1,88 +1,73 @@
-"""Where the truth is known: RUN/truth.csv, with the columns id and label, says what new items really are."""
+"""Clusters against the true classes, where RUN/truth.csv (columns id and label) has them."""
 
-import csv
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from unveil import rng
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy, clustering_scores, contingency
-from unveil.runs.reader import Look
+from unveil.numerics import match_clusters
+from unveil.runs.reader import Run
+from unveil.runs.truth import read_truth
 
 EXAMPLES = 24
+"""Misplaced items that are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Clusters against classes, for the new items whose truth is told."""
+    """Clusters against classes, for the new items whose true class is known."""
 
     items: int
-    strangers: int
+    unknown_ids: int
     """Ids in truth.csv that no new item has."""
     scores: dict[str, float]
     kmeans: float
-    """ACC of k-means on the same items."""
+    """Accuracy of k-means on the same items."""
     clusters: tuple[str, ...]
     classes: tuple[str, ...]
     counts: NDArray[np.int64]
-    """(clusters, classes), ordered so that what is matched stands on the diagonal."""
+    """(clusters, classes), ordered so that matched pairs stand on the diagonal."""
     matched: int
-    """How many pairs are matched: min(clusters, classes)."""
+    """Number of matched pairs: min(clusters, classes)."""
     misplaced: tuple[tuple[int, str, str], ...]
-    """(row, the class it is, the class its cluster stands for), spread over the data."""
+    """(row, its class, the class that its cluster is matched to): a random sample."""
 
 
-def compare(look: Look) -> Comparison | None:
+def compare(run: Run) -> Comparison | None:
     """None where there is no truth.csv."""
-    if (told := _read(look)) is None:
+    if (truth := read_truth(run)) is None:
         return None
-    rows = np.array([row for row in np.flatnonzero(look.new).tolist() if look.ids[row] in told], dtype=np.int64)
+    new = np.flatnonzero(run.new)
+    rows = np.array([row for row in new.tolist() if run.ids[row] in truth], dtype=np.int64)
     if len(rows) == 0:
         raise UnveilError(
-            f"{look.run / 'truth.csv'} tells of no new item: its column id must hold ids as predictions.csv has them"
+            f"{run.folder / 'truth.csv'} has no id of a new item: its column id must hold ids as in predictions.csv"
         )
-    truth, found = np.array([told[look.ids[row]] for row in rows]), look.labels[rows]
-    classes, clusters = np.unique(truth), np.unique(found)
-    counts = contingency(truth, found)
-    lines, columns = linear_sum_assignment(counts, maximize=True)
-    order = np.argsort(-counts[lines, columns], kind="stable")
-    lines = np.concatenate([lines[order], np.setdiff1d(np.arange(len(clusters)), lines)])
-    columns = np.concatenate([columns[order], np.setdiff1d(np.arange(len(classes)), columns)])
-    meant = {
-        int(clusters[i]): str(classes[j]) for i, j in zip(lines, columns, strict=False)
-    }  # the rest stands for none
-    wrong = [place for place in range(len(rows)) if meant.get(int(found[place])) != truth[place]]
-    some = rng.numpy(0, "misplaced").permutation(len(wrong))[:EXAMPLES]
+    y, labels = np.array([truth[run.ids[row]] for row in rows]), run.labels[rows]
+    classes, clusters = np.unique(y), np.unique(labels)
+    counts = contingency(y, labels)
+    class_of = match_clusters(counts)
+    matched = np.flatnonzero(class_of >= 0)
+    matched = matched[np.argsort(-counts[matched, class_of[matched]], kind="stable")]
+    cluster_order = np.concatenate([matched, np.flatnonzero(class_of < 0)])
+    class_order = np.concatenate([class_of[matched], np.setdiff1d(np.arange(len(classes)), class_of)])
+    name_of = {int(clusters[i]): str(classes[class_of[i]]) for i in matched}
+    wrong = [number for number in range(len(rows)) if name_of.get(int(labels[number])) != y[number]]
+    some = [wrong[i] for i in rng.numpy(0, "misplaced").permutation(len(wrong))[:EXAMPLES]]
     return Comparison(
         items=len(rows),
-        strangers=len(set(told) - {look.ids[row] for row in np.flatnonzero(look.new).tolist()}),
-        scores=clustering_scores(truth, found),
-        kmeans=look.record.get("kmeans_accuracy") or clustering_accuracy(truth, look.kmeans[rows]),
-        clusters=tuple(look.classes[clusters[i]] for i in lines),
-        classes=tuple(str(classes[j]) for j in columns),
-        counts=counts[np.ix_(lines, columns)],
-        matched=len(order),
+        unknown_ids=len(set(truth) - {run.ids[row] for row in new.tolist()}),
+        scores=clustering_scores(y, labels),
+        kmeans=clustering_accuracy(y, run.kmeans[rows]),
+        clusters=tuple(run.classes[clusters[i]] for i in cluster_order),
+        classes=tuple(str(classes[j]) for j in class_order),
+        counts=counts[np.ix_(cluster_order, class_order)],
+        matched=len(matched),
         misplaced=tuple(
-            (int(rows[place]), str(truth[place]), meant.get(int(found[place]), "no class"))
-            for place in sorted((wrong[i] for i in some), key=lambda place: (int(found[place]), place))
+            (int(rows[number]), str(y[number]), name_of.get(int(labels[number]), "no class"))
+            for number in sorted(some, key=lambda number: (int(labels[number]), number))
         ),
     )
-
-
-def _read(look: Look) -> dict[str, str] | None:
-    path = look.run / "truth.csv"
-    if not path.exists():
-        return None
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = csv.DictReader(file)
-            if not {"id", "label"} <= set(lines.fieldnames or ()):
-                raise UnveilError(f"{path} has the columns {lines.fieldnames}: give it a first line `id,label`")
-            return {line["id"]: line["label"] for line in lines if line["label"]}
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnveilError(
-            f"{path} cannot be read ({error}): give a UTF-8 table with the columns id and label"
-        ) from None

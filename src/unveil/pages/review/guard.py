@@ -110,17 +110,17 @@ def allowed_hosts(host: str, port: int) -> frozenset[str]:
 def _own_addresses() -> set[str]:
     """Names and addresses of this machine."""
     name = socket.gethostname()
-    found = {name, socket.getfqdn()}
+    names = {name, socket.getfqdn()}
     with suppress(OSError):  # a machine may not know its own name
-        found |= {str(info[4][0]).split("%")[0] for info in socket.getaddrinfo(name, None)}
+        names |= {str(info[4][0]).split("%")[0] for info in socket.getaddrinfo(name, None)}
     for family, outside in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:
                 probe.connect((outside, 9))  # sends nothing: only asks which way it would go
-                found.add(str(probe.getsockname()[0]))
+                names.add(str(probe.getsockname()[0]))
         except OSError:
             continue
-    return found
+    return names
 
 
 def _with_port(name: str, port: int) -> str:

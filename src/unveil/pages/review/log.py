@@ -1,4 +1,4 @@
-"""Writing RUN/review.jsonl: one action, one line, on the disk before it is answered; other processes may write too."""
+"""Append to RUN/review.jsonl: a line for each action, on the disk before it is answered. Processes may share it."""
 
 import fcntl
 import os
@@ -10,26 +10,27 @@ from typing import Any
 
 from unveil.errors import UnveilError
 from unveil.files import disk_error
-from unveil.runs.corrections import LOG, Change, Entry, State, parse, replay
-from unveil.runs.reader import Look
+from unveil.runs.corrections import Change, State, replay
+from unveil.runs.reader import Run
+from unveil.runs.review_log import LOG, Entry, parse_entries
 
 
 class ConflictError(UnveilError):
-    """Somebody else changed the same classes or items in the meantime."""
+    """The same classes or items were changed in another window."""
 
 
 class Log:
-    """The log of one run and the state that it leads to, kept up to date with what others append."""
+    """The log of one run and the state after all its entries, also those that other processes append."""
 
-    def __init__(self, look: Look) -> None:
-        self.path = look.run / LOG
-        self._look = look
+    def __init__(self, run: Run) -> None:
+        self.path = run.folder / LOG
+        self._run = run
         self._guard = threading.RLock()
         self._reset()
         self.refresh()
 
     def _reset(self) -> None:
-        self.state = State(self._look)
+        self.state = State(self._run)
         self._read = 0
         self._file = 0
 
@@ -41,13 +42,13 @@ class Log:
             yield self.state
 
     def refresh(self) -> None:
-        """Play what was appended since the last time."""
+        """Apply the entries that were appended since the last time."""
         with self._guard:
             try:
                 with self.path.open("rb") as file:
                     status = os.fstat(file.fileno())
                     if status.st_size < self._read or status.st_ino != self._file:
-                        self._reset()  # the file was cut or put in place of another
+                        self._reset()  # the file was cut or replaced
                         self._file = status.st_ino
                     if status.st_size == self._read:
                         return
@@ -56,7 +57,7 @@ class Log:
             except FileNotFoundError:
                 self._reset()
                 return
-            entries, used = parse(content, self.path, self.state.length + 1)
+            entries, used = parse_entries(content, self.path, self.state.length + 1)
             replay(self.state, entries, self.path)
             self._read += used
 
@@ -65,7 +66,7 @@ class Log:
         with self._guard, self._locked() as descriptor:
             self.refresh()
             if self.state.conflicts(kind, data, base):
-                raise ConflictError("this was changed in another window: look at it again")
+                raise ConflictError("this was changed in another window: try again")
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             entry = Entry(number=self.state.length + 1, time=now, kind=kind, data=data)
             line = entry.line()

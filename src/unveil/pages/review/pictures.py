@@ -1,4 +1,4 @@
-"""Pictures for the page: many small ones as one image, single large ones, and numbers where there are none."""
+"""Pictures for the review page: many small ones as one image, single large ones; columns where there are none."""
 
 import io
 from functools import cached_property, lru_cache
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unveil.runs.reader import Look
+from unveil.runs.reader import Run
 
 SIDE = 112
 """Largest side of a small picture."""
@@ -17,19 +17,19 @@ MOST_ROWS = 64
 LARGE = 720
 KEPT = 3000
 """Small pictures in memory: 110 MB at most."""
-TELLING = 4
+UNUSUAL_COLUMNS = 4
 
 
 class Pictures:
     """Small pictures are kept, so that a page that comes back to them does not wait for the disk."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._small = lru_cache(maxsize=KEPT)(self._shrunk)
-        self.side = SIDE if look.pictures is None else min(SIDE, max(look.pictures.shape[1:3]))
+        self.side = SIDE if run.pictures is None else min(SIDE, max(run.pictures.shape[1:3]))
 
     def _shrunk(self, row: int) -> Image.Image | None:
-        return self._look.picture(row, self.side)
+        return self._run.picture(row, self.side)
 
     def sheet(self, rows: list[int]) -> tuple[bytes, str, str]:
         """Small pictures in cells, eight beside each other: the image, its type, and the size of each picture."""
@@ -47,30 +47,30 @@ class Pictures:
 
     def large(self, row: int) -> tuple[bytes, str] | None:
         """One picture, as large as a page needs it."""
-        picture = self._look.picture(row, LARGE)
+        picture = self._run.picture(row, LARGE)
         return None if picture is None else encoded(picture, exact=max(picture.size) <= 64)
 
     @cached_property
-    def _spread(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
-        x = self._look.inputs
+    def _statistics(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        x = self._run.inputs
         if x is None:
             return None
         x = x.reshape(len(x), -1)
         return x.mean(axis=0), np.maximum(x.std(axis=0), 1e-12)
 
-    def telling(self, rows: list[int]) -> list[list[dict[str, Any]]]:
-        """For each item the columns in which it is farthest from the usual, with the value."""
-        if self._spread is None or self._look.inputs is None:
+    def columns(self, rows: list[int]) -> list[list[dict[str, Any]]]:
+        """For each item the columns in which it is farthest from the mean of all items."""
+        if self._statistics is None or self._run.inputs is None:
             return [[] for _ in rows]
-        mean, spread = self._spread
-        x = np.asarray(self._look.inputs[rows]).reshape(len(rows), -1)
-        strange = (x - mean) / spread
-        best = np.argsort(-np.abs(strange), axis=1)[:, :TELLING]
-        return [[self._told(int(c), x[i, c], strange[i, c]) for c in best[i]] for i in range(len(rows))]
+        mean, deviation = self._statistics
+        x = np.asarray(self._run.inputs[rows]).reshape(len(rows), -1)
+        distance = (x - mean) / deviation
+        best = np.argsort(-np.abs(distance), axis=1)[:, :UNUSUAL_COLUMNS]
+        return [[self._column(int(c), x[i, c], distance[i, c]) for c in best[i]] for i in range(len(rows))]
 
-    def _told(self, column: int, value: float, spreads: float) -> dict[str, Any]:
-        name = self._look.column(column)
-        return {"column": name, "value": float(f"{value:.4g}"), "spreads": round(float(spreads), 1)}
+    def _column(self, column: int, value: float, deviations: float) -> dict[str, Any]:
+        name = self._run.column(column)
+        return {"column": name, "value": float(f"{value:.4g}"), "deviations": round(float(deviations), 1)}
 
 
 def encoded(picture: Image.Image, *, exact: bool) -> tuple[bytes, str]:

@@ -1,4 +1,4 @@
-"""`unveil review RUN` as a process: binds, tells its address, serves until it is stopped."""
+"""`unveil review RUN`: binds a port, prints the address and serves until it is stopped."""
 
 import socket
 import webbrowser
@@ -10,24 +10,24 @@ import uvicorn
 from unveil.errors import UnveilError
 from unveil.pages.review.guard import Access, allowed_hosts
 from unveil.pages.review.server import application
-from unveil.runs.corrections import LOG
-from unveil.runs.reader import Look, load
+from unveil.runs.reader import Run, load
+from unveil.runs.review_log import LOG
 
 EVERYWHERE = ("0.0.0.0", "::")
 
 
-def serve(run: Path, *, host: str, port: int, browser: bool) -> None:
+def serve(folder: Path, *, host: str, port: int, browser: bool) -> None:
     """Serve the review page of a run until Ctrl-C."""
-    server, bound, address = prepare(load(run), host=host, port=port, browser=browser)
-    print(f"review of {run}: {address}", flush=True)
+    server, bound, address = prepare(load(folder), host=host, port=port, browser=browser)
+    print(f"review of {folder}: {address}", flush=True)
     if host not in ("127.0.0.1", "::1", "localhost"):
         print("whoever has this address can open it from other machines, and nothing is encrypted", flush=True)
-    print("stop with Ctrl-C; every action is kept at once", flush=True)
+    print("stop with Ctrl-C; every action is saved at once", flush=True)
     server.run(sockets=[bound])
-    print(f"the review is in {run / LOG}; next: unveil export {run}")
+    print(f"the review is in {folder / LOG}; next: unveil export {folder}")
 
 
-def prepare(look: Look, *, host: str, port: int, browser: bool = False) -> tuple[uvicorn.Server, socket.socket, str]:
+def prepare(run: Run, *, host: str, port: int, browser: bool = False) -> tuple[uvicorn.Server, socket.socket, str]:
     """A server that is ready to run, its socket, and the address that lets people in."""
     bound = _bind(host, port)
     port = bound.getsockname()[1]
@@ -35,7 +35,7 @@ def prepare(look: Look, *, host: str, port: int, browser: bool = False) -> tuple
     shown = "127.0.0.1" if host in EVERYWHERE else host
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/?token={access.token}"
     config = uvicorn.Config(
-        application(look, access),
+        application(run, access),
         log_level="warning",
         access_log=False,  # addresses carry the token
         server_header=False,

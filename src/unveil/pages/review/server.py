@@ -14,16 +14,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from unveil.errors import UnveilError
+from unveil.pages import words
+from unveil.pages.colors import class_color
 from unveil.pages.review.guard import Access, Guard
 from unveil.pages.review.log import ConflictError, Log
-from unveil.pages.review.map import Map
-from unveil.pages.review.near import Near
+from unveil.pages.review.map import LiveMap
 from unveil.pages.review.pictures import MOST_ROWS, Pictures
+from unveil.pages.review.similar import SimilarItems
 from unveil.pages.review.split import split
 from unveil.pages.review.summary import Summary
 from unveil.runs.corrections import REJECTED
-from unveil.runs.export import FORMATS, export
-from unveil.runs.reader import Look
+from unveil.runs.export import export, formats_for
+from unveil.runs.reader import Run
 
 STATIC = Path(__file__).parent / "static"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -36,26 +38,29 @@ FIELDS = ("cluster", "clusters", "class", "text", "parts", "rows", "to", "review
 class Review:
     """One run under review: what every request shares."""
 
-    def __init__(self, look: Look) -> None:
-        self.look = look
-        self.log = Log(look)
-        self.summary = Summary(look)
-        self.pictures = Pictures(look)
-        self.near = Near(look)
-        self.map = Map(look)
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.log = Log(run)
+        self.summary = Summary(run)
+        self.pictures = Pictures(run)
+        self.similar_items = SimilarItems(run)
+        self.map = LiveMap(run)
 
     def state(self) -> dict[str, Any]:
         with self.log.reading() as state:
             return self.summary.state(state)
 
     def about(self) -> dict[str, Any]:
-        look = self.look
+        run = self.run
+        summary = run.record.get("summary") or {}
         return {
-            "run": look.name,
-            "pictures": look.has_pictures,
+            "run": run.name,
+            "pictures": run.has_pictures,
             "side": self.pictures.side,
-            "words": look.record.get("words", []),
-            "formats": list(FORMATS),
+            "summary": {key: summary[key] for key in words.SUMMARY if summary.get(key)},
+            "titles": words.SUMMARY,
+            "known_color": class_color(0, 1),
+            "formats": formats_for(run),
         }
 
     def rows_of(self, cluster: int, sort: str, offset: int, limit: int) -> dict[str, Any]:
@@ -64,43 +69,46 @@ class Review:
                 raise HTTPException(404, "there is no such class any more")
             rows = self.summary.ordered(state, cluster, sort)
         part = rows[offset : offset + min(limit, PAGE)]
-        return {"total": len(rows), "offset": offset, **self._told(part)}
+        return {"total": len(rows), "offset": offset, **self._described(part)}
 
-    def _told(self, rows: Any) -> dict[str, Any]:
-        confidence = np.round(self.look.confidence[rows] * 100).astype(int)
+    def _described(self, rows: Any) -> dict[str, Any]:
+        confidence = np.round(self.run.confidence[rows] * 100).astype(int)
         return {
             "rows": rows.tolist(),
             "confidence": confidence.tolist(),
-            "new": self.look.new[rows].astype(int).tolist(),
+            "new": self.run.new[rows].astype(int).tolist(),
         }
 
     def items(self, rows: list[int]) -> list[dict[str, Any]]:
         with self.log.reading() as state:
             labels = state.labels[rows].tolist()
-        look = self.look
+        run = self.run
         return [
             {
                 "row": row,
-                "id": look.ids[row],
+                "id": run.ids[row],
                 "class": label,
-                "first": look.classes[int(look.labels[row])],
-                "new": bool(look.new[row]),
-                "confidence": round(float(look.confidence[row]), 4),
-                "telling": telling,
+                "first": run.classes[int(run.labels[row])],
+                "new": bool(run.new[row]),
+                "confidence": round(float(run.confidence[row]), 4),
+                "columns": columns,
             }
-            for row, label, telling in zip(rows, labels, self.pictures.telling(rows), strict=True)
+            for row, label, columns in zip(rows, labels, self.pictures.columns(rows), strict=True)
         ]
 
     def similar(self, row: int, count: int) -> dict[str, Any]:
-        rows, cosines = self.near.similar(row, count)
-        return {**self._told(rows), "cosines": np.round(cosines, 4).tolist()}
+        rows, cosines = self.similar_items.similar(row, count)
+        return {**self._described(rows), "cosines": np.round(cosines, 4).tolist()}
 
     def duplicates(self) -> dict[str, Any]:
         with self.log.reading() as state:
-            inside = state.labels != REJECTED
-        left = [[row for row in group if inside[row]] for group in self.near.duplicates]
+            kept = state.labels != REJECTED
+        left = [[row for row in group if kept[row]] for group in self.similar_items.duplicates]
         groups = [group for group in left if len(group) > 1]
-        return {"groups": groups, **self._told(np.array([row for group in groups for row in group], dtype=np.int64))}
+        return {
+            "groups": groups,
+            **self._described(np.array([row for group in groups for row in group], dtype=np.int64)),
+        }
 
     def act(self, kind: str, data: dict[str, Any], base: int) -> dict[str, Any]:
         self.log.act(kind, {key: data[key] for key in FIELDS if key in data}, base)
@@ -108,15 +116,15 @@ class Review:
 
     def split(self, cluster: int, parts: int) -> dict[str, Any]:
         with self.log.reading() as state:
-            if cluster not in state.meanings or not state.novel(cluster):
+            if cluster not in state.meanings or not state.is_novel(cluster):
                 raise UnveilError("only a cluster can be split")
             rows, length = np.flatnonzero(state.labels == cluster), state.length
-        return {"length": length, "parts": [part.tolist() for part in split(self.look, rows, parts)]}
+        return {"length": length, "parts": [part.tolist() for part in split(self.run, rows, parts)]}
 
 
-def application(look: Look, access: Access) -> Guard:
+def application(run: Run, access: Access) -> Guard:
     """Everything behind the guard, also what goes wrong."""
-    review = Review(look)
+    review = Review(run)
     files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in TYPES}
 
     def file(request: Request) -> Response:
@@ -133,28 +141,28 @@ def application(look: Look, access: Access) -> Guard:
         return JSONResponse(review.rows_of(request.path_params["cluster"], sort, offset, limit))
 
     def thumbs(request: Request) -> Response:
-        image, kind, sizes = review.pictures.sheet(_rows(request, look))
+        image, kind, sizes = review.pictures.sheet(_rows(request, run))
         return Response(image, media_type=kind, headers={"X-Sizes": sizes})
 
     def picture(request: Request) -> Response:
-        found = review.pictures.large(_row(request, look))
-        if found is None:
+        image = review.pictures.large(_row(request, run))
+        if image is None:
             raise HTTPException(404, "there is no picture of this item")
-        return Response(found[0], media_type=found[1])
+        return Response(image[0], media_type=image[1])
 
     def similar(request: Request) -> Response:
         count = min(max(_number(request.query_params, "count", 60), 1), 500)
-        return JSONResponse(review.similar(_row(request, look), count))
+        return JSONResponse(review.similar(_row(request, run), count))
 
-    def places(request: Request) -> Response:
-        found, state = review.map.coordinates()
-        return Response(found, media_type="application/octet-stream", headers={"X-Map": state})
+    def coordinates(request: Request) -> Response:
+        points, state = review.map.coordinates()
+        return Response(points, media_type="application/octet-stream", headers={"X-Map": state})
 
     def labels(request: Request) -> Response:
         with review.log.reading() as state:
             return Response(state.labels.astype("<i4").tobytes(), media_type="application/octet-stream")
 
-    def told(answer: Callable[[], Any]) -> Callable[[Request], Response]:
+    def answered(answer: Callable[[], Any]) -> Callable[[Request], Response]:
         return lambda request: JSONResponse(answer())
 
     def posted(answer: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Any]:
@@ -167,19 +175,19 @@ def application(look: Look, access: Access) -> Guard:
     routes = [
         Route("/", file),
         Route("/static/{name}", file),
-        Route("/api/about", told(review.about)),
-        Route("/api/state", told(review.state)),
-        Route("/api/duplicates", told(review.duplicates)),
+        Route("/api/about", answered(review.about)),
+        Route("/api/state", answered(review.state)),
+        Route("/api/duplicates", answered(review.duplicates)),
         Route("/api/cluster/{cluster:int}", cluster),
         Route("/api/rejected", lambda request: JSONResponse(review.rows_of(REJECTED, "confidence", 0, PAGE))),
         Route("/api/thumbs", thumbs),
-        Route("/api/items", lambda request: JSONResponse(review.items(_rows(request, look)))),
+        Route("/api/items", lambda request: JSONResponse(review.items(_rows(request, run)))),
         Route("/api/item/{row:int}", picture),
         Route("/api/similar/{row:int}", similar),
-        Route("/api/map", places),
-        Route("/api/map-state", told(lambda: {"state": review.map.state()})),
+        Route("/api/map", coordinates),
+        Route("/api/map-state", answered(lambda: {"state": review.map.state()})),
         Route("/api/labels", labels),
-        Route("/api/new", lambda request: Response(look.new.tobytes(), media_type="application/octet-stream")),
+        Route("/api/new", lambda request: Response(run.new.tobytes(), media_type="application/octet-stream")),
         Route("/api/action", posted(lambda b: review.act(_text(b, "kind"), b, _whole(b, "base"))), methods=["POST"]),
         Route("/api/undo", posted(lambda b: review.act("undo", {}, _whole(b, "base"))), methods=["POST"]),
         Route("/api/redo", posted(lambda b: review.act("redo", {}, _whole(b, "base"))), methods=["POST"]),
@@ -190,7 +198,7 @@ def application(look: Look, access: Access) -> Guard:
         ),
         Route(
             "/api/export",
-            posted(lambda b: {"written": str(export(look.run, _text(b, "format"), None).resolve())}),
+            posted(lambda b: {"written": str(export(run.folder, _text(b, "format"), None).resolve())}),
             methods=["POST"],
         ),
     ]
@@ -216,9 +224,9 @@ async def _body(request: Request) -> dict[str, Any]:
         body = json.loads(content)
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode()  # half characters and infinities stay out
     except (ValueError, RecursionError):
-        raise UnveilError("this is no JSON") from None
+        raise UnveilError("the request is not JSON") from None
     if not isinstance(body, dict):
-        raise UnveilError("send an object")
+        raise UnveilError("send a JSON object")
     return body
 
 
@@ -242,18 +250,18 @@ def _number(query: Mapping[str, str], key: str, default: int) -> int:
     return int(text)
 
 
-def _row(request: Request, look: Look) -> int:
+def _row(request: Request, run: Run) -> int:
     row: int = request.path_params["row"]
-    if row >= len(look.ids):
+    if row >= len(run.ids):
         raise HTTPException(404, "there is no such item")
     return row
 
 
-def _rows(request: Request, look: Look) -> list[int]:
+def _rows(request: Request, run: Run) -> list[int]:
     texts = request.query_params.get("rows", "").split(",")
     if len(texts) > MOST_ROWS or not all(text.isascii() and text.isdecimal() and len(text) < 12 for text in texts):
         raise UnveilError(f"rows are 1 to {MOST_ROWS} numbers with commas")
     rows = [int(text) for text in texts]
-    if max(rows) >= len(look.ids):
+    if max(rows) >= len(run.ids):
         raise HTTPException(404, "there is no such item")
     return rows

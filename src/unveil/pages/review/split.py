@@ -1,27 +1,31 @@
-"""A class cut into parts, to be looked at before it is applied."""
+"""Split a class into parts by k-means, to be looked at before it is applied."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.discovery.clusters import kmeans
 from unveil.errors import UnveilError
-from unveil.pages.review.summary import unit
-from unveil.runs.reader import Look
+from unveil.numerics import spread_rows, squared_distances, unit_rows
+from unveil.runs.reader import Run
 
 FEWEST, MOST = 2, 6
+SAMPLE = 50_000
+"""Items from which the centers are found; the others are assigned to the nearest."""
 
 
-def split(look: Look, rows: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
-    """k-means on directions; the largest part first, and in each the items nearest to its middle first."""
+def split(run: Run, rows: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
+    """k-means on features of unit length. The largest part comes first; in each part, items nearest to its center."""
     if not FEWEST <= parts <= MOST:
         raise UnveilError(f"{parts} parts: give {FEWEST} to {MOST}")
     if len(rows) < parts:
         raise UnveilError(f"{len(rows)} items cannot be {parts} parts")
-    x = unit(look.features[rows])
-    found = kmeans(x, parts, seed=0, n_init=3)
-    near = np.square(x - found.centers[found.labels]).sum(axis=1)
-    groups = [np.flatnonzero(found.labels == label) for label in range(parts)]
+    from sklearn.cluster import KMeans  # late: it takes a second, and only a split needs it
+
+    x = unit_rows(np.asarray(run.features[rows], dtype=np.float32))
+    fitted = KMeans(parts, n_init=3, random_state=0).fit(x[spread_rows(len(x), SAMPLE)])
+    distances = squared_distances(x, fitted.cluster_centers_.astype(np.float32))
+    labels, distance = distances.argmin(axis=1), distances.min(axis=1)
+    groups = [np.flatnonzero(labels == label) for label in range(parts)]
     filled = sorted((group for group in groups if len(group)), key=len, reverse=True)
     if len(filled) < 2:
         raise UnveilError("the items are all alike: select some of them and move them instead")
-    return [rows[group[np.argsort(near[group])]] for group in filled]
+    return [rows[group[np.argsort(distance[group])]] for group in filled]

@@ -3,7 +3,7 @@
 import { act } from "./api.js";
 import { pick, splitDialog } from "./dialogs.js";
 import { count, h, toast } from "./dom.js";
-import { className, clusters, knownClasses, store, surestFirst } from "./store.js";
+import { className, clusters, knownClasses, store, mostConfidentFirst } from "./store.js";
 
 const one = (id) => store.byId.get(id);
 const MANY = 5; // classes in a sentence
@@ -29,7 +29,7 @@ export async function merge(ids) {
   if (!onlyClusters(ids)) return false;
   let all = ids;
   if (ids.length === 1) {
-    const others = clusters().filter((other) => other.id !== ids[0]).sort(surestFirst);
+    const others = clusters().filter((other) => other.id !== ids[0]).sort(mostConfidentFirst);
     const chosen = await pick(`Merge ${className(ids[0])} with…`, others);
     if (!chosen) return false;
     all = [...ids, chosen.id];
@@ -45,7 +45,7 @@ export async function split(id) {
 }
 
 export async function move(rows) {
-  const targets = store.state.classes.filter((target) => target.novel).sort(surestFirst);
+  const targets = store.state.classes.filter((target) => target.novel).sort(mostConfidentFirst);
   const chosen = await pick(`Move ${count(rows.length, "item")} to…`, [...targets, ...knownClasses()], { create: true });
   if (!chosen) return false;
   if (chosen.id !== undefined) return act("move", { rows, to: chosen.id }, `Moved ${count(rows.length, "item")} to ${chosen.name}`);

@@ -5,8 +5,8 @@ import { put, store } from "./store.js";
 
 async function answered(response) {
   if (response.ok) return response;
-  const told = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
-  throw Object.assign(new Error(told.error), { status: response.status });
+  const answer = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
+  throw Object.assign(new Error(answer.error), { status: response.status });
 }
 
 export const fetched = async (path) => answered(await fetch(path));
@@ -35,11 +35,11 @@ function queued(work) {
   return next;
 }
 
-/** Do it, tell it, offer to take it back. Resolves to whether it was done. */
-export function act(kind, data, told) {
+/** Send an action, say what was done and offer to undo it. Resolves to whether it was done. */
+export function act(kind, data, message) {
   return queued(async () => {
     put(await post("/api/action", { ...data, kind, base: store.state.length }));
-    toast(told, { action: { text: "Undo", run: undo } });
+    toast(message, { action: { text: "Undo", run: undo } });
     return true;
   });
 }

@@ -61,10 +61,10 @@ export function pick(title, choices, { create = false } = {}) {
 
     function fill() {
       const text = input.value.trim();
-      const found = choices.filter((one) => one.name.toLowerCase().includes(text.toLowerCase())).slice(0, SHOWN);
-      const exact = found.some((one) => one.name === text);
+      const matches = choices.filter((one) => one.name.toLowerCase().includes(text.toLowerCase())).slice(0, SHOWN);
+      const exact = matches.some((one) => one.name === text);
       const fresh = create && !exact ? [{ text, fresh: true }] : [];
-      const all = text ? [...found, ...fresh] : [...fresh, ...found];
+      const all = text ? [...matches, ...fresh] : [...fresh, ...matches];
       options = all.map((value, i) => {
         const label = value.fresh ? (text ? `New class “${text}”` : "New class") : value.name;
         const about = value.fresh || value.size === null ? "" : `${value.novel ? "" : "known · "}${value.size.toLocaleString("en")}`;
@@ -79,7 +79,7 @@ export function pick(title, choices, { create = false } = {}) {
         return { node, value };
       });
       list.replaceChildren(...options.map(({ node }) => node));
-      if (!options.length) list.append(h("li", { class: "none" }, "No class is called so."));
+      if (!options.length) list.append(h("li", { class: "none" }, "No class has this name."));
       mark(0);
       dialog.redraw();
     }
@@ -111,7 +111,7 @@ export function splitDialog(id) {
       parts = null;
       apply.disabled = true;
       for (const button of numbers.children) button.setAttribute("aria-pressed", String(Number(button.textContent) === number));
-      box.replaceChildren(h("p", { class: "empty" }, "Looking for parts…"));
+      box.replaceChildren(h("p", { class: "empty" }, "Splitting…"));
       try {
         ({ parts } = await post("/api/split-preview", { cluster: id, parts: number }));
       } catch (error) {
@@ -173,9 +173,9 @@ export function exportDialog() {
       }
       go.disabled = false;
     });
-    const told = `${percent(all ? reviewed / all : 1)} of ${count(all, "new item")} are reviewed. The original result is not changed.`;
+    const progress = `${percent(all ? reviewed / all : 1)} of ${count(all, "new item")} are reviewed. The original result is not changed.`;
     const done = h("button", { type: "button", onclick: () => close() }, "Close");
-    dialog.append(h("p", { class: "muted" }, told), format, result, h("div", { class: "ends" }, done, go));
+    dialog.append(h("p", { class: "muted" }, progress), format, result, h("div", { class: "ends" }, done, go));
   });
 }
 
@@ -200,10 +200,11 @@ const KEYS = [
 export function helpDialog() {
   return open("Keys", (dialog, close) => {
     const list = KEYS.map(([key, what]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)]);
-    const words = store.about.words.map((line) => h("li", {}, line));
+    const { summary, titles } = store.about;
+    const about = Object.entries(summary).map(([key, text]) => [h("dt", {}, titles[key]), h("dd", {}, text)]);
     dialog.classList.add("wide");
     dialog.append(h("dl", { class: "keys" }, list));
-    if (words.length) dialog.append(h("h3", {}, "About this discovery"), h("ul", { class: "about" }, words));
+    if (about.length) dialog.append(h("h3", {}, "About this run"), h("dl", { class: "about" }, about));
     dialog.append(h("div", { class: "ends" }, h("button", { type: "button", class: "primary", onclick: () => close() }, "Close")));
   });
 }

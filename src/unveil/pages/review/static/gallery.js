@@ -1,14 +1,14 @@
-// All classes as cards, the surest first.
+// All classes as cards, the most confident first.
 
 import { accept, known, merge, nameField, split } from "./actions.js";
 import { count, h, percent } from "./dom.js";
-import { infos, mosaic, telling, thumbs } from "./loader.js";
-import { knownClasses, listen, clusters, store, surestFirst } from "./store.js";
+import { infos, mosaic, thumbs, unusualColumns } from "./loader.js";
+import { knownClasses, listen, clusters, store, mostConfidentFirst } from "./store.js";
 
-const memory = { text: "", sure: "all", status: "all", focus: null, selected: new Set() };
-export const SURE = { all: [0, 1.01], high: [0.9, 1.01], middle: [0.7, 0.9], low: [0, 0.7] };
+const memory = { text: "", confidence: "all", status: "all", focus: null, selected: new Set() };
+export const CONFIDENCE = { all: [0, 1.01], high: [0.9, 1.01], middle: [0.7, 0.9], low: [0, 0.7] };
 
-export function sureSelect(value, change) {
+export function confidenceSelect(value, change) {
   const names = { all: "Any confidence", high: "90 % and more", middle: "70 to 90 %", low: "Below 70 %" };
   return select("Confidence", names, value, change);
 }
@@ -31,7 +31,7 @@ function card(id) {
   parts.update = () => {
     const one = store.byId.get(id);
     name.update();
-    meta.textContent = `${count(one.size, "item")} · ${percent(one.confidence)} sure`;
+    meta.textContent = `${count(one.size, "item")} · ${percent(one.confidence)} confidence`;
     bar.value = one.confidence;
     const marks = [
       one.reviewed && h("span", { class: "badge good" }, "✓ reviewed"),
@@ -47,7 +47,7 @@ function card(id) {
 
   parts.paint = () => {
     const { typical } = store.byId.get(id);
-    if (parts.drawn || !parts.near) return;
+    if (parts.drawn || !parts.visible) return;
     if (store.about.pictures) {
       canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
       if (mosaic(canvas, typical, 4, 2, 3)) parts.drawn = typical.join();
@@ -55,9 +55,9 @@ function card(id) {
     }
     const shown = typical.slice(0, 3);
     infos.want(shown);
-    const found = shown.map((row) => infos.get(row)).filter(Boolean);
-    words.replaceChildren(...found.map((info) => h("li", {}, h("strong", {}, info.id), h("span", {}, (telling(info)[0] ?? []).join(": ")))));
-    if (found.length === shown.length) parts.drawn = typical.join();
+    const loaded = shown.map((row) => infos.get(row)).filter(Boolean);
+    words.replaceChildren(...loaded.map((info) => h("li", {}, h("strong", {}, info.id), h("span", {}, (unusualColumns(info)[0] ?? []).join(": ")))));
+    if (loaded.length === shown.length) parts.drawn = typical.join();
   };
   return parts;
 }
@@ -69,26 +69,26 @@ export function gallery() {
     memory.status = value;
     update();
   });
-  const sure = sureSelect(memory.sure, (value) => {
-    memory.sure = value;
+  const confidence = confidenceSelect(memory.confidence, (value) => {
+    memory.confidence = value;
     update();
   });
   const chosen = h("div", { class: "chosen", hidden: true });
   const heading = h("h1", {});
-  const intro = h("p", { class: "muted intro" }, store.about.words.find((line) => line.startsWith("how sure")) ?? "");
-  const found = h("section", { class: "cards", "aria-label": "Clusters" });
+  const intro = h("p", { class: "muted intro" }, store.about.summary.accuracy ?? "");
+  const novel = h("section", { class: "cards", "aria-label": "Novel classes" });
   const fixed = h("section", { class: "cards small", "aria-label": "Known classes" });
   const fixedHead = h("h2", {}, "Known classes");
   const empty = h("p", { class: "empty", hidden: true });
   const rejected = h("a", { class: "rejected", href: "#/rejected" });
-  const tools = h("div", { class: "toolbar" }, search, status, sure, chosen);
-  const node = h("div", { class: "gallery" }, heading, intro, tools, empty, found, rejected, fixedHead, fixed);
+  const tools = h("div", { class: "toolbar" }, search, status, confidence, chosen);
+  const node = h("div", { class: "gallery" }, heading, intro, tools, empty, novel, rejected, fixedHead, fixed);
 
-  const near = new IntersectionObserver(
+  const visibility = new IntersectionObserver(
     (entries) => {
       for (const entry of entries) {
         const one = cards.get(Number(entry.target.dataset.id));
-        if (one) one.near = entry.isIntersecting;
+        if (one) one.visible = entry.isIntersecting;
       }
       paint();
     },
@@ -98,7 +98,7 @@ export function gallery() {
   const paint = () => cards.forEach((one) => one.node.isConnected && one.paint());
 
   function wanted(one) {
-    const [low, high] = SURE[memory.sure];
+    const [low, high] = CONFIDENCE[memory.confidence];
     const text = memory.text.trim().toLowerCase();
     if (text && !one.name.toLowerCase().includes(text) && !one.own.toLowerCase().includes(text)) return false;
     if (memory.status !== "all" && one.reviewed !== (memory.status === "done")) return false;
@@ -109,7 +109,7 @@ export function gallery() {
     const nodes = classes.map(({ id }) => {
       if (!cards.has(id)) {
         cards.set(id, card(id));
-        near.observe(cards.get(id).node);
+        visibility.observe(cards.get(id).node);
       }
       cards.get(id).update();
       return cards.get(id).node;
@@ -124,14 +124,14 @@ export function gallery() {
     for (const id of cards.keys()) {
       if (!store.byId.has(id)) cards.delete(id);
     }
-    const shown = all.filter(wanted).sort(surestFirst);
+    const shown = all.filter(wanted).sort(mostConfidentFirst);
     const others = knownClasses().filter(wanted);
-    heading.textContent = all.length ? `${count(all.length, "class", "classes")} found` : "No novel classes";
-    place(found, shown);
+    heading.textContent = all.length ? count(all.length, "novel class", "novel classes") : "No novel classes";
+    place(novel, shown);
     place(fixed, others);
     fixedHead.hidden = !others.length;
     empty.hidden = shown.length > 0;
-    empty.textContent = all.length ? "No class fits this search." : "Every new item belongs to a known class.";
+    empty.textContent = all.length ? "No class matches this search." : "Every new item belongs to a known class.";
     rejected.hidden = !store.state.rejected;
     rejected.textContent = `${count(store.state.rejected, "rejected item")} ›`;
     picked();
@@ -246,7 +246,7 @@ export function gallery() {
   return {
     node,
     shown: () => (update(), point(memory.focus)),
-    leave: () => (offs.forEach((off) => off()), near.disconnect(), window.removeEventListener("resize", resized)),
+    leave: () => (offs.forEach((off) => off()), visibility.disconnect(), window.removeEventListener("resize", resized)),
     key: (event) => {
       const id = focused();
       if (event.ctrlKey || event.metaKey || event.altKey || Number.isNaN(id) || !KEYS[event.key]) return false;

@@ -1,7 +1,7 @@
 // Thousands of items in a scrolling grid of which only the visible lines are in the page.
 
 import { announce, h } from "./dom.js";
-import { draw, infos, telling, thumbs } from "./loader.js";
+import { draw, infos, thumbs, unusualColumns } from "./loader.js";
 import { className, store } from "./store.js";
 
 const OVER = 2; // lines kept above and below what is seen
@@ -12,7 +12,7 @@ export class Grid {
   constructor(options) {
     this.options = options;
     this.rows = [];
-    this.sure = new Map();
+    this.confidence = new Map();
     this.selected = new Set();
     this.at = 0;
     this.anchor = 0;
@@ -38,10 +38,10 @@ export class Grid {
     clearTimeout(this.idle);
   }
 
-  put(rows, sure) {
+  put(rows, confidence) {
     const was = this.rows[this.at];
     this.rows = rows;
-    this.sure = sure;
+    this.confidence = confidence;
     const inside = new Set(rows);
     this.selected.forEach((row) => inside.has(row) || this.selected.delete(row));
     const again = rows.indexOf(was);
@@ -101,8 +101,8 @@ export class Grid {
   tile(index) {
     const row = this.rows[index];
     const inside = this.pictures ? h("canvas", { "aria-hidden": "true" }) : h("div", { class: "words" });
-    const sure = this.sure.get(row);
-    const badge = h("span", { class: "sure", "aria-hidden": "true" }, sure === undefined ? "" : `${sure}`);
+    const confidence = this.confidence.get(row);
+    const badge = h("span", { class: "sure", "aria-hidden": "true" }, confidence === undefined ? "" : `${confidence}`);
     const caption = this.options.caption ? h("span", { class: "caption" }) : null;
     const tile = h(
       "div",
@@ -111,7 +111,7 @@ export class Grid {
       badge,
       caption,
     );
-    badge.classList.toggle("low", sure < 70);
+    badge.classList.toggle("low", confidence < 70);
     const group = this.options.group?.(index);
     if (group !== undefined) tile.classList.toggle("odd", group % 2 === 1);
     tile.style.width = `${this.width}px`;
@@ -136,11 +136,11 @@ export class Grid {
           if (!thumbs.get(row)?.width) tile.classList.add("missing");
         }
       }
-      if (info && !tile.told) {
-        tile.told = true;
-        tile.setAttribute("aria-label", `${info.id}, ${this.sure.get(row) ?? ""} % sure`);
+      if (info && !tile.described) {
+        tile.described = true;
+        tile.setAttribute("aria-label", `${info.id}, ${this.confidence.get(row) ?? ""} % confidence`);
         if (!this.pictures) {
-          const lines = telling(info).slice(0, 2).map(([key, value]) => h("span", { class: "muted" }, `${key}: ${value}`));
+          const lines = unusualColumns(info).slice(0, 2).map(([key, value]) => h("span", { class: "muted" }, `${key}: ${value}`));
           tile.firstChild.replaceChildren(h("strong", {}, info.id), ...lines);
         }
         if (this.options.caption) tile.querySelector(".caption").textContent = className(info.class);

@@ -3,9 +3,9 @@
 import { accept, known, merge, move, nameField, reject, split } from "./actions.js";
 import { get } from "./api.js";
 import { byId, count, h, percent } from "./dom.js";
-import { SURE, select, sureSelect } from "./gallery.js";
+import { CONFIDENCE, confidenceSelect, select } from "./gallery.js";
 import { Grid } from "./grid.js";
-import { infos, telling } from "./loader.js";
+import { infos, unusualColumns } from "./loader.js";
 import { className, listen, store } from "./store.js";
 
 const PAGE = 20000;
@@ -42,10 +42,10 @@ function preview() {
     if (!info) return;
     const lines = [
       ["Class", className(info.class)],
-      ["Found as", info.first],
+      ["Discovered as", info.first],
       ["Confidence", percent(info.confidence)],
-      ["Label", info.new ? "found here" : "given"],
-      ...telling(info),
+      ["Label", info.new ? "discovered" : "given"],
+      ...unusualColumns(info),
     ];
     facts.replaceChildren(...lines.flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]));
   }
@@ -67,10 +67,10 @@ function preview() {
 
 function itemsView({ head, load, caption = false, cluster = null, emptyText }) {
   const side = preview();
-  let loaded = { rows: [], sure: new Map(), groups: null };
+  let loaded = { rows: [], confidence: new Map(), groups: null };
   let group = null;
-  let order = "sure";
-  let sure = "all";
+  let order = "confident";
+  let shown = "all";
   let turn = 0;
   const grid = new Grid({
     caption,
@@ -85,14 +85,14 @@ function itemsView({ head, load, caption = false, cluster = null, emptyText }) {
   const empty = h("p", { class: "empty", hidden: true }, emptyText);
   const tools = h("div", { class: "toolbar" });
   if (cluster !== null) {
-    const orders = { sure: "Surest first", doubtful: "Most doubtful first", typical: "Most typical first" };
+    const orders = { confident: "Most confident first", doubtful: "Most doubtful first", typical: "Most typical first" };
     tools.append(
       select("Order", orders, order, (value) => {
         order = value;
         refill();
       }),
-      sureSelect(sure, (value) => {
-        sure = value;
+      confidenceSelect(shown, (value) => {
+        shown = value;
         fill();
       }),
     );
@@ -100,13 +100,13 @@ function itemsView({ head, load, caption = false, cluster = null, emptyText }) {
   const node = h("div", { class: "items" }, head.node, tools, h("div", { class: "panes" }, h("div", { class: "pane" }, empty, grid.node), side.node));
 
   function fill() {
-    const [low, high] = SURE[sure].map((share) => Math.round(100 * share));
-    const fits = (row) => loaded.sure.get(row) >= low && loaded.sure.get(row) < high;
-    const rows = sure === "all" ? loaded.rows : loaded.rows.filter(fits);
+    const [low, high] = CONFIDENCE[shown].map((share) => Math.round(100 * share));
+    const fits = (row) => loaded.confidence.get(row) >= low && loaded.confidence.get(row) < high;
+    const rows = shown === "all" ? loaded.rows : loaded.rows.filter(fits);
     group = loaded.groups && new Map(loaded.groups.flatMap((rows, number) => rows.map((row) => [row, number])));
     empty.hidden = rows.length > 0;
     empty.textContent = loaded.rows.length ? "No item has this confidence." : emptyText;
-    grid.put(order === "doubtful" ? [...rows].reverse() : rows, loaded.sure);
+    grid.put(order === "doubtful" ? [...rows].reverse() : rows, loaded.confidence);
     head.update(loaded);
   }
 
@@ -153,7 +153,7 @@ function itemsView({ head, load, caption = false, cluster = null, emptyText }) {
   };
 }
 
-const told = ({ rows, confidence }) => ({ rows, sure: new Map(rows.map((row, i) => [row, confidence[i]])), groups: null });
+const asLoaded = ({ rows, confidence }) => ({ rows, confidence: new Map(rows.map((row, i) => [row, confidence[i]])), groups: null });
 
 function plainHead(title, text) {
   const more = h("p", { class: "muted" });
@@ -187,8 +187,8 @@ export function classItems(id) {
       const one = store.byId.get(id);
       if (!one) return;
       name.update();
-      const known = one.known !== null ? ` · a known class, found as ${one.own}` : one.novel ? "" : ` · known, ${count(one.new, "new item")}`;
-      meta.textContent = `${count(one.size, "item")} · ${percent(one.confidence)} sure${known}`;
+      const known = one.known !== null ? ` · a known class, discovered as ${one.own}` : one.novel ? "" : ` · known, ${count(one.new, "new item")}`;
+      meta.textContent = `${count(one.size, "item")} · ${percent(one.confidence)} confidence${known}`;
       done.setAttribute("aria-pressed", String(one.reviewed));
       done.firstChild.textContent = one.reviewed ? "✓ Reviewed" : "Mark as reviewed";
     },
@@ -200,7 +200,7 @@ export function classItems(id) {
     for (let offset = 0; ; offset += PAGE) {
       const part = await get(`/api/cluster/${id}?sort=${sort}&offset=${offset}&limit=${PAGE}`);
       all = { rows: [...all.rows, ...part.rows], confidence: [...all.confidence, ...part.confidence] };
-      yield told(all);
+      yield asLoaded(all);
       if (all.rows.length >= part.total) return;
     }
   }
@@ -209,8 +209,8 @@ export function classItems(id) {
 
 const once = (path, groups = null) =>
   async function* () {
-    const found = await get(path);
-    yield { ...told(found), groups: groups ? found.groups : null };
+    const answer = await get(path);
+    yield { ...asLoaded(answer), groups: groups ? answer.groups : null };
   };
 
 export const rejectedItems = () =>

@@ -11,7 +11,7 @@ class Loader {
   constructor(load, kept) {
     this.load = load;
     this.kept = kept;
-    this.found = new Map();
+    this.loaded = new Map();
     this.blocks = [];
     this.waiting = [];
     this.coming = new Set();
@@ -20,7 +20,7 @@ class Loader {
   }
 
   get(row) {
-    return this.found.get(row);
+    return this.loaded.get(row);
   }
 
   listen(call) {
@@ -29,16 +29,16 @@ class Loader {
   }
 
   want(rows) {
-    const missing = rows.filter((row) => !this.found.has(row) && !this.coming.has(row));
+    const missing = rows.filter((row) => !this.loaded.has(row) && !this.coming.has(row));
     if (!missing.length) return;
     const wished = new Set(missing);
     this.waiting = [...missing, ...this.waiting.filter((row) => !wished.has(row))].slice(0, WAITING);
     queueMicrotask(() => this.next());
   }
 
-  /** Ask again: what was told may no longer hold. */
+  /** Ask again: answers may be out of date. */
   forget() {
-    this.found.clear();
+    this.loaded.clear();
     this.blocks = [];
   }
 
@@ -57,9 +57,9 @@ class Loader {
 
   async block(rows) {
     const values = await this.load(rows).catch(() => rows.map(() => null));
-    rows.forEach((row, place) => this.found.set(row, values[place]));
+    rows.forEach((row, place) => this.loaded.set(row, values[place]));
     this.blocks.push(rows);
-    if (this.blocks.length > this.kept) this.blocks.shift().forEach((row) => this.found.delete(row));
+    if (this.blocks.length > this.kept) this.blocks.shift().forEach((row) => this.loaded.delete(row));
     for (const call of [...this.listeners]) call();
   }
 }
@@ -108,6 +108,6 @@ export function mosaic(canvas, rows, columns, lines, gap = 2) {
 
 const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
 
-/** The numbers in which an item is farthest from the usual, as pairs of column and value. */
-export const telling = (info) =>
-  info.telling.map((one) => [one.column, `${one.value} (${signed(one.spreads)} σ)`]);
+/** The columns in which an item is farthest from the mean, as pairs of column and value. */
+export const unusualColumns = (info) =>
+  info.columns.map((one) => [one.column, `${one.value} (${signed(one.deviations)} σ)`]);

@@ -5,25 +5,19 @@ import { fetched, get } from "./api.js";
 import { announce, count, h, percent } from "./dom.js";
 import { selectionBar } from "./items.js";
 import { draw, infos, thumbs } from "./loader.js";
-import { className, clusters, listen, store, surestFirst } from "./store.js";
+import { className, clusters, listen, store, mostConfidentFirst } from "./store.js";
 
 const REACH = 9; // pixels from the pointer to a point
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-/** Neighbouring numbers get colours far apart. */
-const hue = (number) => (number * 137.508 + 250) % 360;
-const color = (id, known) => {
-  if (id < known) return dark.matches ? "hsl(220 6% 42%)" : "hsl(220 8% 74%)";
-  const number = id - known;
-  const light = (dark.matches ? 62 : 46) + [0, 9, -7][Math.floor(number / 9) % 3];
-  return `hsl(${hue(number)} 62% ${light}%)`;
-};
+/** The server says which color a class has: the report has the same. */
+const color = (id) => (store.byId.get(id)?.color ?? store.about.known_color)[dark.matches ? "dark" : "light"];
 
 export function mapView() {
   const canvas = h("canvas", { class: "map", tabindex: 0, role: "img", "aria-label": "Map of all items. Select classes in the list beside it." });
   const tip = h("div", { class: "tip", hidden: true }, h("canvas", { width: 112, height: 112 }), h("div", {}));
   const legend = h("ul", { class: "legend", "aria-label": "Classes" });
-  const hint = h("p", { class: "muted hint" }, "Draw around items to select them. Wheel: zoom. Shift and drag: move the map. 0: everything.");
+  const hint = h("p", { class: "muted hint" }, "Draw around items to select them. Wheel: zoom. Shift and drag: move the map. 0: whole map.");
   const note = h("p", { class: "note", role: "status", hidden: true }, "A quick map; a finer one is being drawn.");
   const stage = h("div", { class: "stage" }, canvas, tip, hint, note);
   const node = h("div", { class: "mapview" }, stage, h("aside", { class: "side" }, h("h2", {}, "Classes"), legend));
@@ -51,7 +45,7 @@ export function mapView() {
   function frame() {
     const [width, height] = [canvas.clientWidth, canvas.clientHeight];
     const s = Math.min(width, height) * 0.92 * view.scale;
-    return { width, height, s, left: width / 2 - s / 2 + view.x, top: height / 2 + s / 2 + view.y };
+    return { width, height, s, left: width / 2 - s / 2 + view.x, top: height / 2 - s / 2 + view.y };
   }
 
   function soon(points = true) {
@@ -70,10 +64,10 @@ export function mapView() {
     ink.scale(ratio, ratio);
     const order = [...groups.keys()].sort((a, b) => (a >= known) - (b >= known) || (a === lit) - (b === lit));
     for (const id of order) {
-      ink.fillStyle = color(id, known);
+      ink.fillStyle = color(id);
       ink.globalAlpha = lit !== null && id !== lit ? 0.15 : id < known ? 0.7 : 0.85;
       for (const i of groups.get(id)) {
-        const [x, y] = [left + points[2 * i] * s, top - points[2 * i + 1] * s];
+        const [x, y] = [left + points[2 * i] * s, top + points[2 * i + 1] * s];
         if (x < -5 || y < -5 || x > width + 5 || y > height + 5) continue;
         if (dot < 4) ink.fillRect(x - dot / 2, y - dot / 2, dot, dot);
         else {
@@ -102,7 +96,7 @@ export function mapView() {
     context.lineWidth = 1.5;
     context.beginPath();
     for (const i of selected) {
-      const [x, y] = [box.left + points[2 * i] * box.s, box.top - points[2 * i + 1] * box.s];
+      const [x, y] = [box.left + points[2 * i] * box.s, box.top + points[2 * i + 1] * box.s];
       context.moveTo(x + dot / 2 + 1.5, y);
       context.arc(x, y, dot / 2 + 1.5, 0, 7);
     }
@@ -135,25 +129,25 @@ export function mapView() {
     const { s, left, top } = frame();
     const path = outline();
     context.setTransform(1, 0, 0, 1, 0, 0);
-    const found = [];
+    const rows = [];
     for (let i = 0; i < labels.length; i += 1) {
       if (!fresh[i] || labels[i] < 0) continue;
-      if (context.isPointInPath(path, left + points[2 * i] * s, top - points[2 * i + 1] * s)) found.push(i);
+      if (context.isPointInPath(path, left + points[2 * i] * s, top + points[2 * i + 1] * s)) rows.push(i);
     }
-    return found;
+    return rows;
   }
 
   function nearest(x, y) {
     const { s, left, top } = frame();
     let [best, far] = [-1, REACH * REACH];
     for (let i = 0; i < labels.length; i += 1) {
-      const apart = (left + points[2 * i] * s - x) ** 2 + (top - points[2 * i + 1] * s - y) ** 2;
+      const apart = (left + points[2 * i] * s - x) ** 2 + (top + points[2 * i + 1] * s - y) ** 2;
       if (apart < far && labels[i] >= 0) [best, far] = [i, apart];
     }
     return best;
   }
 
-  function tell(x, y) {
+  function showTip(x, y) {
     tip.hidden = at < 0;
     if (at < 0) return;
     thumbs.want([at]);
@@ -190,7 +184,7 @@ export function mapView() {
     else if (lasso) lasso.push([x, y]);
     else {
       at = nearest(x, y);
-      tell(x, y);
+      showTip(x, y);
       return;
     }
     soon(Boolean(drag));
@@ -204,21 +198,21 @@ export function mapView() {
     lasso = drag = null;
     soon(false);
   });
-  canvas.addEventListener("pointerleave", () => ((at = -1), tell()));
+  canvas.addEventListener("pointerleave", () => ((at = -1), showTip()));
   canvas.addEventListener("wheel", (event) => (event.preventDefault(), zoom(Math.exp(-event.deltaY / 400), event.offsetX, event.offsetY)), { passive: false });
 
   function list() {
     const light = (id) => () => ((lit = id), soon());
-    const items = [...clusters()].sort(surestFirst).map((one) => {
+    const items = [...clusters()].sort(mostConfidentFirst).map((one) => {
       const swatch = h("span", { class: "swatch" });
-      swatch.style.background = color(one.id, known);
+      swatch.style.background = color(one.id);
       const all = () => choose([...labels.keys()].filter((i) => labels[i] === one.id && fresh[i]));
       const button = h("button", { type: "button", onclick: all, title: "Select its items" }, swatch, h("span", { class: "label" }, one.name), h("span", { class: "muted" }, one.size.toLocaleString("en")));
       for (const [event, id] of [["mouseenter", one.id], ["focus", one.id], ["mouseleave", null], ["blur", null]]) button.addEventListener(event, light(id));
       return h("li", {}, button);
     });
     const given = h("span", { class: "swatch" });
-    given.style.background = color(0, known);
+    given.style.background = store.about.known_color[dark.matches ? "dark" : "light"];
     const last = known ? [h("li", { class: "given" }, given, h("span", { class: "label" }, count(known, "known class", "known classes")))] : [];
     legend.replaceChildren(...items, ...last);
   }
@@ -260,7 +254,7 @@ export function mapView() {
     relabelled(await bytes("/api/labels"));
   }
 
-  const offs = [listen(relabel), thumbs.listen(() => tell()), infos.listen(() => tell())];
+  const offs = [listen(relabel), thumbs.listen(() => showTip()), infos.listen(() => showTip())];
   const watch = new ResizeObserver(() => soon());
   watch.observe(canvas);
   const repaint = () => (list(), soon());

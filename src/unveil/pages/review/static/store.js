@@ -17,4 +17,4 @@ export function put(state) {
 export const className = (id) => (id === -1 ? "rejected" : (store.byId.get(id)?.name ?? "gone"));
 export const clusters = () => store.state.classes.filter((one) => one.novel);
 export const knownClasses = () => store.state.classes.filter((one) => !one.novel);
-export const surestFirst = (a, b) => b.confidence - a.confidence || b.size - a.size || a.id - b.id;
+export const mostConfidentFirst = (a, b) => b.confidence - a.confidence || b.size - a.size || a.id - b.id;

@@ -1,4 +1,4 @@
-"""Items that are like others: similar ones, likely duplicates."""
+"""Items that are similar to another one, and likely duplicates."""
 
 import hashlib
 from collections import defaultdict
@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
 
-from unveil.pages.review.map import PIECE, projected
-from unveil.pages.review.summary import unit
-from unveil.runs.reader import Look
+from unveil.numerics import unit_rows
+from unveil.runs.map import PIECE, projected
+from unveil.runs.reader import Run
 
 ALIKE = 0.999
 """Cosine from which two items are likely the same."""
@@ -20,23 +19,23 @@ DIMENSIONS = 8
 NEIGHBORS = 5
 
 
-class Near:
-    """Questions about features, which no review changes: answers are kept."""
+class SimilarItems:
+    """Answers about features, which no correction changes: they are computed once."""
 
-    def __init__(self, look: Look) -> None:
-        self._look = look
+    def __init__(self, run: Run) -> None:
+        self._run = run
 
     @cached_property
     def _lengths(self) -> NDArray[np.float32]:
-        pieces = range(0, len(self._look.features), PIECE)
-        lengths = [np.linalg.norm(self._look.features[start : start + PIECE], axis=1) for start in pieces]
-        found: NDArray[np.float32] = np.maximum(np.concatenate(lengths), 1e-12)
-        return found
+        pieces = range(0, len(self._run.features), PIECE)
+        lengths = [np.linalg.norm(self._run.features[start : start + PIECE], axis=1) for start in pieces]
+        positive: NDArray[np.float32] = np.maximum(np.concatenate(lengths), 1e-12)
+        return positive
 
     def similar(self, row: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The items nearest to one by cosine, itself first, and the cosines."""
-        one = unit(self._look.features[row : row + 1])[0]
-        cosine = (self._look.features @ one) / self._lengths
+        one = unit_rows(self._run.features[row : row + 1])[0]
+        cosine = (self._run.features @ one) / self._lengths
         cosine[row] = np.inf
         count = min(count, len(cosine))
         best = np.argpartition(-cosine, count - 1)[:count]
@@ -45,7 +44,7 @@ class Near:
 
     @cached_property
     def duplicates(self) -> list[list[int]]:
-        """Groups of items with the same picture or nearly the same features, the surest first."""
+        """Groups of items with the same picture or nearly the same features, the likeliest first."""
         pairs = self._same_pictures()
         same = len(pairs)
         pairs += self._same_features()
@@ -65,10 +64,10 @@ class Near:
 
     def _candidates(self) -> list[int]:
         """Rows whose picture has the size of another's; files of a size of their own need not be read."""
-        if not any(self._look.paths):
-            return list(range(len(self._look.ids))) if self._look.pictures is not None else []
+        if not any(self._run.paths):
+            return list(range(len(self._run.ids))) if self._run.pictures is not None else []
         sizes: defaultdict[int, list[int]] = defaultdict(list)
-        for row, path in enumerate(self._look.paths):
+        for row, path in enumerate(self._run.paths):
             try:
                 sizes[Path(path).stat().st_size].append(row)
             except OSError:
@@ -76,16 +75,18 @@ class Near:
         return sorted(row for rows in sizes.values() if len(rows) > 1 for row in rows)
 
     def _content(self, row: int) -> bytes | None:
-        if self._look.pictures is not None:
-            return np.ascontiguousarray(self._look.pictures[row]).tobytes()
+        if self._run.pictures is not None:
+            return np.ascontiguousarray(self._run.pictures[row]).tobytes()
         try:
-            return Path(self._look.paths[row]).read_bytes()
+            return Path(self._run.paths[row]).read_bytes()
         except OSError:
             return None
 
     def _same_features(self) -> list[tuple[int, int]]:
-        """Candidates are near in a few principal directions, where no two items are farther apart than in all."""
-        points = projected(self._look, DIMENSIONS)
+        """Candidates are near in a few principal directions: there no two items are farther apart than in all."""
+        from scipy.spatial import cKDTree
+
+        points = projected(self._run.features, np.flatnonzero(self._run.new), DIMENSIONS)
         reach = float(np.sqrt(2 - 2 * ALIKE))
         k = min(NEIGHBORS, len(points))
         _, nearest = cKDTree(points).query(points, k=k, distance_upper_bound=reach)
@@ -96,7 +97,7 @@ class Near:
         cosines = np.empty(len(left), dtype=np.float32)
         for start in range(0, len(left), PIECE):
             part = slice(start, start + PIECE)
-            a, b = unit(self._look.features[left[part]]), unit(self._look.features[right[part]])
+            a, b = unit_rows(self._run.features[left[part]]), unit_rows(self._run.features[right[part]])
             cosines[part] = np.einsum("nd,nd->n", a, b)
         order = np.argsort(-cosines, kind="stable")
         order = order[cosines[order] > ALIKE][:MOST_GROUPS]

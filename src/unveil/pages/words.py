@@ -1,0 +1,55 @@
+"""Titles that the command line, the report and the review page share, by the keys of record.json and metrics.jsonl."""
+
+from typing import Any
+
+SUMMARY = {
+    "result": "Result",
+    "number": "Number of classes",
+    "choice": "Method",
+    "accuracy": "Expected accuracy",
+    "agreement": "Agreement with k-means",
+}
+"""Titles of the sentences in record["summary"], in the order in which they are shown."""
+
+METRICS = {
+    "ce": ("cross-entropy", "loss of the known classes"),
+    "bce": ("pairs", "loss of pairs of new items that are taken for one class or two"),
+    "consistency": ("consistency", "difference between the predictions for two views of an item"),
+    "ncl": ("neighbourhood contrast", "loss that brings neighbours among the new items together"),
+    "scl": ("class contrast", "loss that brings known items of one class together"),
+    "pair_density": ("pair density", "share of pairs that are taken for one class"),
+    "pair_precision": ("pair precision", "share of those pairs that really are one class"),
+    "neighbor_purity": ("neighbour purity", "share of nearest neighbours of the same class"),
+    "mean_cosine": ("mean cosine", "near 1, all features are the same: a collapse"),
+    "clusters_used": ("clusters in use", "fewer than there are classes: the others are empty"),
+    "confidence": ("confidence", "mean probability of the chosen cluster"),
+    "acc": ("accuracy", "share of items in the right cluster"),
+    "nmi": ("NMI", "normalised mutual information of clusters and classes"),
+    "ari": ("ARI", "adjusted Rand index of clusters and classes"),
+}
+"""Title and meaning of the metrics of an epoch."""
+
+SCORES = {
+    "kmeans_inputs": "k-means on the inputs",
+    "kmeans": "k-means on features of unit length",
+    "metrics": "",  # the title is that of the method
+}
+"""What the scores under these keys of record.json belong to, in the order of a table."""
+
+KMEANS_METHOD = "k-means on the features as they are"
+"""The method `kmeans`, which does not normalise features."""
+
+
+def method_title(method: str | None) -> str:
+    """A method as a row of a table of scores."""
+    return KMEANS_METHOD if method == "kmeans" else method or "this run"
+
+
+def score_rows(record: dict[str, Any]) -> list[tuple[str, str, dict[str, float]]]:
+    """(key of the record, title, scores) of the run and of k-means beside it, where the truth was known."""
+    rows = []
+    for key, title in SCORES.items():
+        scores = record.get(key)
+        if isinstance(scores, dict) and "acc" in scores:
+            rows.append((key, title or method_title(record.get("method")), scores))
+    return rows
