@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from review_runs import look_at, write_run
 
-from unveil.runs.corrections import LOG, REJECTED, Entry, State, clean_name, corrected, parse, replay
 from unveil.discovery.own_data import read_items
 from unveil.errors import UnveilError
+from unveil.pages.review.log import ConflictError, Log
+from unveil.runs.corrections import LOG, REJECTED, Entry, State, clean_name, corrected, parse, replay
 from unveil.runs.export import export
 from unveil.runs.reader import Look, load
-from unveil.pages.review.log import ConflictError, Log
 
 A, B, C, D = 2, 3, 4, 5
 """Clusters of the run: two classes are known, and each class has 12 items."""

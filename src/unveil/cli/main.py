@@ -44,7 +44,7 @@ def run(
     seed
         Seed of the discovery stage.
     set_
-        Change a setting, for example --set discovery.alpha=0.3; may be given several times.
+        Change a setting, for example --set method.alpha=0.3; may be given several times.
     out
         The run directory. Default: runs/RECIPE-METHOD-seedN, with a mark where --set is used.
     root

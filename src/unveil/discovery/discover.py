@@ -15,6 +15,7 @@ from unveil.discovery.fitting import KMEANS, Problem, Trained, Way, recipe_of, s
 from unveil.discovery.predictor import PIECE, Learned
 from unveil.discovery.preparation import choose_reduction, looks_known, training_rows
 from unveil.discovery.rehearsal import Trust, rehearse, untried
+from unveil.methods.catalog import method_class
 
 REHEARSAL_STEPS = 150
 
@@ -134,11 +135,8 @@ def fitted_to(way: Way, start: Clusters, problem: Problem) -> Way:
     if way.method is None or not unbalanced(sizes.tolist()):
         return way
     share = max(0.1, float(sizes.min() * len(sizes) / sizes.sum()))
-    usual = recipe_of(way).discovery
-    fewer = {
-        "discovery.k1_fraction": usual.k1_fraction * share,
-        "discovery.rank_fraction": usual.rank_fraction * max(share, 0.3),
-    }
+    changes = method_class(way.method).for_unbalanced(recipe_of(way).method, share)
+    fewer = {f"method.{key}": value for key, value in changes.items()}
     words = f"{way.words} (fewer neighbours, as clusters are unbalanced)"
     return replace(way, overrides=tuple((dict(way.overrides) | fewer).items()), words=words)
 

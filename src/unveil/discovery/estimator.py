@@ -19,10 +19,9 @@ from unveil.discovery import encoders as items
 from unveil.discovery.count import Estimate
 from unveil.discovery.predictor import Learned
 from unveil.discovery.rehearsal import Trust
-from unveil.errors import UnveilError
-from unveil.methods.catalog import NAMES
+from unveil.errors import UnveilError, suggest
+from unveil.methods.catalog import METHODS
 from unveil.metrics import clustering_accuracy
-from unveil.recipe import suggest
 
 NEITHER = "neither"
 
@@ -143,8 +142,8 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     def _check(self) -> None:
         if self.n_novel != "auto" and (isinstance(self.n_novel, str) or int(self.n_novel) != self.n_novel):
             raise UnveilError(f"n_novel is {self.n_novel!r}: give a whole number, or 'auto'")
-        if self.method not in NAMES:
-            raise UnveilError(f"method is {self.method!r}{suggest(self.method, NAMES)}")
+        if self.method not in METHODS:
+            raise UnveilError(f"method is {self.method!r}{suggest(self.method, METHODS)}")
         if self.rehearsals < 0 or self.steps < 1:
             raise UnveilError("rehearsals must be 0 or more, and steps 1 or more")
 

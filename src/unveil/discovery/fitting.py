@@ -16,6 +16,7 @@ from unveil import recipe
 from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.clusters import Clusters, assigned, kmeans, semi_kmeans, sums_by
 from unveil.discovery.known_neighbors import recognise
+from unveil.methods.catalog import method_class
 from unveil.models.model import Model
 from unveil.settings import Settings
 from unveil.training.evaluation import features
@@ -45,17 +46,15 @@ KMEANS = Way("k-means", words="k-means on the vectors")
 
 
 def ways(method: str) -> tuple[Way, ...]:
-    """k-means, and the method with many or with few neighbours, where it has any."""
-    if method == "kmeans":
+    """k-means, and the method with its usual settings and with its variations."""
+    kind = method_class(method)
+    if not kind.trains:
         return (KMEANS,)
-    if not method.startswith("ncl"):
-        return (KMEANS, Way(method, method, words=f"training by {method}"))
-    many = (("discovery.k1_fraction", 0.5),)
-    return (
-        KMEANS,
-        Way(method, method, words=f"training by {method}"),
-        Way(f"{method}, many neighbours", method, many, f"training by {method} with five times as many neighbours"),
-    )
+    others = []
+    for one in kind.variations:
+        overrides = tuple((f"method.{key}", value) for key, value in one.settings.items())
+        others.append(Way(f"{method}, {one.name}", method, overrides, f"training by {method} {one.description}"))
+    return (KMEANS, Way(method, method, words=f"training by {method}"), *others)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,7 +87,7 @@ class Learned:
         """z of reduced vectors."""
         if self.model is None:
             return part
-        device = self.model.known_head.weight.device
+        device = self.model.device
         x = torch.from_numpy(((part - self.mean) / self.scale).astype(np.float32)).to(device)
         found: Matrix = self.model.encode(x).cpu().numpy()
         return found
@@ -125,8 +125,8 @@ class Learned:
 
     @staticmethod
     @torch.no_grad()
-    def _head(head: torch.nn.Linear, z: Matrix) -> Matrix:
-        p: Matrix = head(torch.from_numpy(z).to(head.weight.device)).softmax(dim=1).cpu().numpy()
+    def _head(head: torch.nn.Module, z: Matrix) -> Matrix:
+        p: Matrix = head(torch.from_numpy(z).to(next(head.parameters()).device)).softmax(dim=1).cpu().numpy()
         return p
 
     def with_gate(

@@ -20,7 +20,6 @@ from unveil.hardware import commit
 from unveil.models.embedding import Embedding
 from unveil.settings import Settings
 from unveil.storage import LOCK, identity, locked
-from unveil.training import checkpoint
 from unveil.training.evaluation import features
 from unveil.training.stages import Pipeline
 
@@ -140,7 +139,7 @@ def check_sizes(unlabelled: int, n_novel: int) -> None:
 def write_results(out: Path, pipeline: Pipeline) -> None:
     """Everything that others read: weights, features and predictions."""
     task, model = pipeline.task, pipeline.model
-    checkpoint.save_model(out / "model.safetensors", model)
+    model.save(out / "model.safetensors")
     z = features(model, pipeline.views, task.unlabelled)
     with torch.no_grad():
         confidence, cluster = model.novel_head(z).softmax(dim=1).max(dim=1)

@@ -35,7 +35,7 @@ class Scratch:
     def __call__(self, given: Items, console: Console) -> NDArray[np.float32]:
         settings = recipe.load(RECIPE)
         images = images_of(given)
-        device = self.model.known_head.weight.device
+        device = self.model.device
         views = make_views(images, settings.data, settings.augment, device, 0)
         found: NDArray[np.float32] = features(self.model, views, np.arange(len(images))).cpu().numpy()
         return found

@@ -16,8 +16,8 @@ from unveil.data.task import Task, Truth, make_task
 from unveil.discovery import run as runs
 from unveil.discovery.own_data import write_contents
 from unveil.errors import UnveilError
+from unveil.models.model import Model
 from unveil.storage import default_store, locked
-from unveil.training import checkpoint
 from unveil.training.evaluation import features
 from unveil.training.stages import Pipeline
 
@@ -42,7 +42,7 @@ def _unfold(run: Path, out: Path, store: Path, root: Path | None, console: Conso
     settings, record = recipe.read(run / "config.toml"), files.read_json(run / "record.json")
     task, truth = make_task(runs.read(settings, store=store, root=root, console=console), settings.data)
     pipeline = Pipeline(settings, task, truth, store, console)
-    checkpoint.load_model(run / "model.safetensors", pipeline.model)
+    pipeline.model = Model.load(run / "model.safetensors").to(pipeline.device)
     known = np.sort(rng.numpy(0, "look").permutation(task.labelled)[:MOST_KNOWN])
     old = features(pipeline.model.eval(), pipeline.views, known).cpu().numpy()
     z = np.concatenate([old, np.load(run / "features.npy", allow_pickle=False)]).astype(np.float32)

@@ -11,10 +11,10 @@ import numpy as np
 from PIL import Image
 
 from unveil import files
-from unveil.runs.corrections import REJECTED_KIND, corrected
 from unveil.discovery.own_data import read_items
-from unveil.errors import UnveilError
 from unveil.discovery.run import table
+from unveil.errors import UnveilError
+from unveil.runs.corrections import REJECTED_KIND, corrected
 
 Rows = list[dict[str, str]]
 

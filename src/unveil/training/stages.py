@@ -22,10 +22,10 @@ from unveil.data.task import Task, Truth
 from unveil.data.views import Views, make_views
 from unveil.errors import UnveilError
 from unveil.hardware import commit, pick_device, pick_precision
-from unveil.methods.catalog import BY_SIMILARITY, NAMES, make_method
+from unveil.methods.catalog import make_method, method_class
 from unveil.methods.method import Context, Method
 from unveil.methods.rotation import Rotation
-from unveil.methods.similarity import LearnSimilarity, similarity_of
+from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, similarity_of
 from unveil.methods.supervised import Supervised
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head, start_from_clusters
@@ -84,9 +84,7 @@ class Pipeline:
     def _check(self) -> None:
         """What would otherwise be noticed after hours of pre-training, or when the run directory has been begun."""
         s = self.settings
-        if s.discovery.method not in NAMES:
-            hint = recipe.suggest(s.discovery.method, NAMES)
-            raise UnveilError(f"discovery.method is '{s.discovery.method}'{hint}")
+        method_class(s.discovery.method)
         if s.rotation.epochs == 0:
             return
         if self.task.kind == "vectors":
@@ -253,7 +251,7 @@ class Pipeline:
         """The stage that finds the novel classes. Its checkpoint lives in the run directory."""
         config, s = self.settings.discovery, self.settings
         evaluator = self.evaluator()
-        similarity = self.similarity() if config.method in BY_SIMILARITY else None
+        similarity = self.similarity() if method_class(config.method).needs_similarity else None
         # drawn here and not before: a stage that another seed began has left its own in the model
         fresh = linear_head(self.model.encoder.dim, self.task.n_novel, rng.generator(s.seed, "novel head"))
         self.model.novel_head.load_state_dict(fresh.state_dict())
@@ -261,11 +259,13 @@ class Pipeline:
             z = features(self.model, self.views, self.task.unlabelled)
             where: Literal["tail", "features"] = "tail" if config.novel_head == "inputs" else "features"
             labels = self.kmeans(where) if self.start is None else self.start
+            assert isinstance(self.model.novel_head, nn.Linear)
             start_from_clusters(self.model.novel_head, z, torch.from_numpy(labels).to(z.device))
         method = make_method(
+            config.method,
             self.model,
             Context(
-                config=config,
+                settings=s.method,
                 seed=s.seed,
                 labels=self.task.labels,
                 features=lambda rows: features(self.model, self.views, rows),
@@ -286,8 +286,8 @@ class Pipeline:
         warned: set[str] = set()
 
         def evaluate() -> Metrics:
-            metrics = evaluator.discovery(self.model)
-            for warning in warnings(metrics, self.task.n_novel, config):
+            metrics = evaluator.discovery(self.model, method)
+            for warning in warnings(metrics, self.task.n_novel, config, method):
                 if (name := warning.partition(":")[0]) not in warned:
                     warned.add(name)
                     self.warned.append(warning)
@@ -303,7 +303,7 @@ class Pipeline:
         begun = time.monotonic()
         method.after_epoch()
         self.seconds["discovery"] = round(time.monotonic() - begun, 2)
-        return [{**evaluator.discovery(self.model), "seconds": self.seconds["discovery"]}]
+        return [{**evaluator.discovery(self.model, method), "seconds": self.seconds["discovery"]}]
 
     def kmeans(self, where: Literal["items", "tail", "features"]) -> NDArray[np.int64]:
         """k-means of the unlabelled items: as they are, as they go into the tail, or by their normalised features.
@@ -333,9 +333,8 @@ class Pipeline:
 
     def similarity(self) -> Similarity:
         """A network that tells pairs of one class from pairs of two, learned from the labelled items."""
-        config = self.settings.similarity
-        if config.epochs == 0:
-            raise UnveilError("similarity.epochs is 0, and kcl and mcl need that stage: give 1 or more")
+        assert isinstance(self.settings.method, PairwiseSettings)
+        config = self.settings.method.similarity
         network = similarity_of(self.model, rng.generator(config.seed, "similarity")).to(self.device)
         loader = self._loader(
             config, self.task.labelled, config.seed, n_views=1, classes_per_batch=config.classes_per_batch
