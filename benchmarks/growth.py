@@ -24,7 +24,7 @@ from unveil.data.views import make_views
 from unveil.experiments.peak import Call, times
 from unveil.experiments.workload import Losses
 from unveil.recipe import load
-from unveil.settings import Discovery
+from unveil.settings import Settings
 
 LIMIT = 1e9
 """Bytes that a step with ImageNet's queues may need above the model."""
@@ -82,14 +82,14 @@ class Curve:
 
 def run(device: torch.device, *, quick: bool = False, repeats: int = 9) -> Iterator[Curve]:
     """A curve for each axis."""
-    config = load("cifar10").discovery
+    config = load("cifar10")
     if quick:
-        config, repeats = replace(config, batch=8, queue=16, k_easy=4, k_hard=4), 1
+        config, repeats = changed(config, 8, queue=16, k_easy=4, k_hard=4), 1
     for axis, values in (QUICK_AXES if quick else AXES).items():
         yield Curve(axis, tuple(measure(axis, value, config, device, repeats) for value in values))
 
 
-def measure(axis: str, value: int, config: Discovery, device: torch.device, repeats: int) -> Point:
+def measure(axis: str, value: int, config: Settings, device: torch.device, repeats: int) -> Point:
     """One point of a curve."""
     work = losses(axis, value, config, device)
     step: Call = work.step
@@ -100,17 +100,17 @@ def measure(axis: str, value: int, config: Discovery, device: torch.device, repe
     return Point(value, seconds, peak_bytes(step, device), kept + data)
 
 
-def losses(axis: str, value: int, config: Discovery, device: torch.device) -> Losses:
+def losses(axis: str, value: int, config: Settings, device: torch.device) -> Losses:
     """Heads, losses and queues with one size changed."""
     match axis:
         case "queue":
-            work = Losses(replace(config, queue=value), device)
+            work = Losses(changed(config, queue=value), device)
         case "batch":
-            work = Losses(replace(config, batch=value), device)
+            work = Losses(changed(config, value), device)
         case "k_easy":
-            work = Losses(replace(config, k_easy=value), device)
+            work = Losses(changed(config, k_easy=value), device)
         case "rounds":
-            work = Losses(replace(config, rounds=value), device)
+            work = Losses(changed(config, rounds=value), device)
         case "novel classes":
             work = Losses(config, device, classes=(5, value))
         case "known classes":
@@ -118,11 +118,19 @@ def losses(axis: str, value: int, config: Discovery, device: torch.device) -> Lo
         case "features":
             work = Losses(config, device, dim=value)
         case _:  # queues never hold more than there is data
-            work = Losses(replace(config, queue=min(config.queue, value), queue_labelled=config.queue), device)
+            queue = config.method.queue
+            work = Losses(changed(config, queue=min(queue, value), queue_labelled=queue), device)
     return work
 
 
-def with_images(count: int, config: Discovery, rest: Call, device: torch.device) -> tuple[Call, int]:
+def changed(config: Settings, batch: int | None = None, labelled: int | None = None, **method: int) -> Settings:
+    """The settings with another size of batches, or other settings of the method."""
+    stage = config.discovery
+    stage = replace(stage, batch=batch or stage.batch, labelled_per_batch=labelled or stage.labelled_per_batch)
+    return replace(config, discovery=stage, method=replace(config.method, **method))
+
+
+def with_images(count: int, config: Settings, rest: Call, device: torch.device) -> tuple[Call, int]:
     """A step with its data, from as many unlabelled images and a thousand labelled ones; and the images' bytes."""
     settings = load("cifar10")
     draw, labelled = rng.numpy(0, "pictures"), 1000
@@ -130,7 +138,7 @@ def with_images(count: int, config: Discovery, rest: Call, device: torch.device)
     labels = np.where(np.arange(len(pictures)) < labelled, 0, UNLABELLED)
     views = make_views(pictures, settings.data, settings.augment, device, workers=0)
     loader = Loader(
-        views=views, labels=labels, rows=np.arange(len(pictures)), batch=config.batch, seed=0, device=device
+        views=views, labels=labels, rows=np.arange(len(pictures)), batch=config.discovery.batch, seed=0, device=device
     )
     batches = itertools.chain.from_iterable(loader.epoch(epoch) for epoch in itertools.count())
 
@@ -143,14 +151,15 @@ def with_images(count: int, config: Discovery, rest: Call, device: torch.device)
 
 def imagenet(device: torch.device, *, quick: bool = False, repeats: int = 5) -> dict[str, Any]:
     """A step with ImageNet's queues, 3,000 and 30,000, at batch 512: its time, and its memory above the model."""
-    config = load("imagenet-reference-code").discovery
+    config = load("imagenet-reference-code")
     if quick:
-        config = replace(config, batch=8, labelled_per_batch=6, queue=16, queue_labelled=32, k_easy=4, k_hard=4)
+        config = changed(config, 8, 6, queue=16, queue_labelled=32, k_easy=4, k_hard=4)
     work = Losses(config, device, classes=(882, 30))
     state = state_bytes(work.objective) - state_bytes(work.objective.model)
     seconds = statistics.median(times(work.step, device, 1 if quick else repeats))
     peak = peak_bytes(work.step, device)
-    sizes = {"batch": config.batch, "queue": config.queue, "queue_labelled": config.queue_labelled}
+    queues = {"queue": config.method.queue, "queue_labelled": config.method.queue_labelled}
+    sizes = {"batch": config.discovery.batch, **queues}
     extra = state + peak
     return {**sizes, "seconds": seconds, "state": state, "peak": peak, "extra": extra, "holds": extra < LIMIT}
 

@@ -32,8 +32,8 @@ class Sizes:
         """The paper's recipe at this size."""
         shape = [f"encoder.width={self.width}", "encoder.blocks=[2, 2, 2, 2]", "encoder.space_to_depth=1"]
         network = ["encoder.name=resnet18"] if self.width == 64 else ["encoder.name=compact", *shape]
-        sizes = {"batch": self.batch, "queue": self.queue, "k_easy": self.k_easy}
-        return load("cifar10", [*network, *(f"discovery.{key}={value}" for key, value in sizes.items())])
+        sizes = [f"discovery.batch={self.batch}", f"method.queue={self.queue}", f"method.k_easy={self.k_easy}"]
+        return load("cifar10", [*network, *sizes])
 
 
 QUICK = Sizes(

@@ -35,10 +35,10 @@ def run(sizes: Sizes, device: torch.device, precisions: list[torch.dtype]) -> It
 
 def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
     """NCL with hard negatives, and supervised contrastive: forward, backward and the upkeep of the queues."""
-    config, half = sizes.settings().discovery, sizes.batch // 2
+    config, half = sizes.settings().method, sizes.batch // 2
     encoder = build_encoder(sizes.settings().encoder, (3, SIDE, SIDE), rng.generator(0, "encoder"))
     dim = encoder.dim
-    fast = make_objective(make_model(encoder, (KNOWN, NOVEL), device, torch.float32), config, device)
+    fast = make_objective(make_model(encoder, (KNOWN, NOVEL), device, torch.float32), sizes.settings(), device)
     queue_u, queue_l = (literal.Memory(sizes.queue, dim, device) for _ in range(2))
     for memory, queue in ((queue_u, fast.queue_u), (queue_l, fast.queue_l)):
         memory.push(queue.features.clone(), queue.labels)

@@ -23,13 +23,13 @@ TINY = [
     "rotation.rotations=one",
     "rotation.known_weight=1.0",
     "supervised.epochs=0",
-    "discovery.k1_fraction=0.5",
+    "method.k1_fraction=0.5",
     "discovery.lr=0.02",
     "discovery.epochs=5",
     "discovery.batch=32",
-    "discovery.queue=50",
-    "discovery.k_easy=10",
-    "discovery.k_hard=10",
+    "method.queue=50",
+    "method.k_easy=10",
+    "method.k_hard=10",
 ]
 """Overrides of the digits recipe that make a whole run a matter of seconds."""
 

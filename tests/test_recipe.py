@@ -1,6 +1,7 @@
 """Recipes: the paper's values, what a file may say, and what people are told when it is wrong."""
 
 import string
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from unveil import recipe
 from unveil.errors import UnveilError
+from unveil.methods.catalog import METHODS
+from unveil.methods.ncl import HNGSettings, NCLSettings
 from unveil.settings import Data, Discovery, Settings
 
 REFERENCE_CODE = {
@@ -67,16 +70,20 @@ def test_every_shipped_recipe_loads_and_survives_a_round_trip(name: str) -> None
 def test_discovery_has_the_values_of_section_4_1(
     name: str, consistency: float, rampup: float, epochs: int, batch: int, milestones: tuple[int, ...]
 ) -> None:
-    config = recipe.load(name).discovery
-    assert (config.consistency, config.rampup) == (consistency, rampup)
+    loaded = recipe.load(name)
+    config = loaded.discovery
     assert (config.epochs, config.batch, config.milestones) == (epochs, batch, milestones)
     assert (config.schedule, config.lr, config.decay, config.momentum) == ("step", 0.1, 0.1, 0.9)
+    assert (config.method, config.novel_head) == ("ncl-hng", "random")
+    config = loaded.method  # type: ignore[assignment]
+    assert isinstance(config, HNGSettings)
+    assert (config.consistency, config.rampup) == (consistency, rampup)
     assert (config.queue, config.queue_labelled, config.k1, config.k1_fraction) == (2000, None, None, 0.5)
     assert (config.alpha, config.temperature, config.threshold) == (0.2, 0.05, 0.95)
     assert (config.ncl_start, config.scl_start, config.hng_start) == (1, 1, 3)
     assert (config.k_easy, config.k_hard, config.rounds) == (400, 400, 5)
     assert config.mixes == pytest.approx((1 / 3, 2 / 3))
-    assert (config.method, config.pairs, config.novel_head) == ("ncl-hng", "cosine", "random")
+    assert (config.pairs, config.variant) == ("cosine", "")
     assert (config.ce_weight, config.bce_weight, config.ncl_weight, config.scl_weight) == (1, 1, 1, 1)
 
 
@@ -96,23 +103,24 @@ def test_a_reference_code_preset_differs_in_what_it_lists_alone(name: str) -> No
         flat(recipe.to_table(recipe.load(source, ["name=x"]))) for source in (name, f"{name}-reference-code")
     )
     different = {key for key in paper.keys() | code.keys() if paper.get(key) != code.get(key)}
-    assert different == {f"discovery.{key}" for key in REFERENCE_CODE[name]}
+    stage = {"milestones"}
+    assert different == {f"{'discovery' if key in stage else 'method'}.{key}" for key in REFERENCE_CODE[name]}
 
 
 @pytest.mark.parametrize(
     ("override", "table", "key", "value"),
     [
-        ("discovery.alpha=0.3", "discovery", "alpha", 0.3),
-        ("discovery.alpha=1", "discovery", "alpha", 1.0),
+        ("method.alpha=0.3", "method", "alpha", 0.3),
+        ("method.alpha=1", "method", "alpha", 1.0),
         ("discovery.lr = 1e-3 ", "discovery", "lr", 0.001),
-        ("discovery.queue=512", "discovery", "queue", 512),
+        ("method.queue=512", "method", "queue", 512),
         ("augment.flip=true", "augment", "flip", True),
         ("discovery.method=baseline", "discovery", "method", "baseline"),
         ('discovery.method="baseline"', "discovery", "method", "baseline"),
         ("data.name=some/folder of mine", "data", "name", "some/folder of mine"),
-        ("discovery.pairs=calibrated", "discovery", "pairs", "calibrated"),
+        ("method.pairs=calibrated", "method", "pairs", "calibrated"),
         ("discovery.milestones=[1, 2]", "discovery", "milestones", (1, 2)),
-        ("discovery.mixes=[0.5]", "discovery", "mixes", (0.5,)),
+        ("method.mixes=[0.5]", "method", "mixes", (0.5,)),
         ("augment.crop=[0.5, 1]", "augment", "crop", (0.5, 1.0)),
         ('data.known=["1", "7"]', "data", "known", ("1", "7")),
         ("data.known=3", "data", "known", 3),
@@ -129,8 +137,8 @@ def test_overrides_take_the_type_of_their_key(override: str, table: str, key: st
 def test_none_unsets_what_may_be_unset_and_nothing_else() -> None:
     assert recipe.load("imagenet", ["data.novel=none"]).data.novel is None
     assert recipe.load("imagenet", ["discovery.labelled_per_batch=None"]).discovery.labelled_per_batch is None
-    assert "'discovery.alpha' is None, expected a number" in error("discovery.alpha=none")
-    assert "did you mean 'alpha'?" in error("discovery.alpa=none")
+    assert "'method.alpha' is None, expected a number" in error("method.alpha=none")
+    assert "did you mean 'alpha'?" in error("method.alpa=none")
 
 
 def test_the_last_override_wins_and_an_override_makes_a_missing_table() -> None:
@@ -141,31 +149,31 @@ def test_the_last_override_wins_and_an_override_makes_a_missing_table() -> None:
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("discovery.alhpa=0.3", "unknown key 'discovery.alhpa'; did you mean 'alpha'?"),
-        ("discvery.alpha=0.3", "unknown key 'discvery'; did you mean 'discovery'?"),
-        ("alpha=0.3", "unknown key 'alpha'; did you mean 'discovery.alpha'?"),
+        ("method.alhpa=0.3", "unknown key 'method.alhpa'; did you mean 'alpha'?"),
+        ("discvery.lr=0.3", "unknown key 'discvery'; did you mean 'discovery'?"),
+        ("alpha=0.3", "unknown key 'alpha'; did you mean 'method.alpha'?"),
         ("discovery.width=3", "unknown key 'discovery.width'; did you mean 'encoder.width'?"),
         ("discovery.zzzzzz=1", "unknown key 'discovery.zzzzzz'; there are: epochs, passes"),
-        ("discovery.alpha=much", "'discovery.alpha' is 'much', expected a number"),
-        ("discovery.alpha=true", "'discovery.alpha' is True, expected a number"),
+        ("method.alpha=much", "'method.alpha' is 'much', expected a number"),
+        ("method.alpha=true", "'method.alpha' is True, expected a number"),
         ("discovery.epochs=1.5", "'discovery.epochs' is 1.5, expected a whole number"),
         ("augment.flip=1", "'augment.flip' is 1, expected true or false"),
         ("data.name=1", "'data.name' is 1, expected a string"),
         ("data.known=[0, 1]", "'data.known' is [0, 1], expected a whole number or a list of strings or a string"),
         ("discovery.milestones=3", "'discovery.milestones' is 3, expected a list of whole numbers"),
         ("augment.crop=[0.5]", "'augment.crop' is [0.5], expected a list of 2 numbers"),
-        ("discovery.pairs=cosinus", "'discovery.pairs' is 'cosinus'; did you mean 'cosine'?"),
+        ("method.pairs=cosinus", "'method.pairs' is 'cosinus'; did you mean 'cosine'?"),
         ("rotation=3", "'rotation' is a table of settings, got 3"),
         ("name.first=x", "'name' is a value, not a table"),
-        ("discovery.alpha", "write it as table.key=value"),
+        ("method.alpha", "write it as table.key=value"),
         ("=3", "write it as table.key=value"),
-        ("discovery.alpha=2", "discovery.alpha is 2.0: give a number from 0 to 1"),
+        ("method.alpha=2", "method.alpha is 2.0: give a number from 0 to 1"),
         ("rotation.epochs=-1", "rotation.epochs is -1: give 0 or more"),
         ("rotation.momentum=0", "rotation.nesterov needs momentum"),
         ("discovery.lr=nan", "discovery.lr is nan"),
         ("discovery.labelled_per_batch=64", "in batches of 64: give 1 to 63"),
-        ("discovery.k1=-1", "discovery.k1 is -1"),
-        ("discovery.mixes=[]", "discovery.mixes is []"),
+        ("method.k1=-1", "method.k1 is -1"),
+        ("method.mixes=[]", "method.mixes is []"),
         ("encoder.blocks=[1, 1]", "encoder.blocks is [1, 1]: give four"),
         ("augment.crop=[0.9, 0.1]", "augment.crop is [0.9, 0.1]"),
         ("data.std=[0.0]", "data.std is [0.0]"),
@@ -185,11 +193,12 @@ def test_an_unknown_recipe_is_told_with_the_nearest_one() -> None:
 
 def test_a_file_may_extend_a_shipped_recipe_or_a_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
-    written(tmp_path, 'extends = "digits"\n[discovery]\nalpha = 0.4\nqueue = 9\n', "base.toml")
-    mine = written(tmp_path, 'extends = "../base.toml"\n[discovery]\nalpha = 0.5\n', "inner/mine.toml")
+    written(tmp_path, 'extends = "digits"\n[method]\nalpha = 0.4\nqueue = 9\n', "base.toml")
+    mine = written(tmp_path, 'extends = "../base.toml"\n[method]\nalpha = 0.5\n', "inner/mine.toml")
     settings = recipe.load(mine)
     assert settings.name == "mine"
-    assert (settings.discovery.alpha, settings.discovery.queue) == (0.5, 9)
+    assert isinstance(settings.method, NCLSettings)
+    assert (settings.method.alpha, settings.method.queue) == (0.5, 9)
     assert settings.encoder == recipe.load("digits").encoder
 
 
@@ -201,7 +210,7 @@ def test_a_file_may_extend_a_shipped_recipe_or_a_file_beside_it(tmp_path: Path) 
         ("extends = 'mine.toml'\n", "extends itself"),
         ("extends = 'digitz'\n", "did you mean 'digits'?"),
         ("extends = 'gone.toml'\n", "gone.toml"),
-        ("[discovery]\nalpha = 0.1\n", "the recipe has no 'data'"),
+        ("[method]\nalpha = 0.1\n", "the recipe has no 'data'"),
         ("[data]\nknown = 3\n", "the recipe has no 'data.name'"),
         ("data = 3\n", "'data' is a table of settings, got 3"),
     ],
@@ -227,7 +236,7 @@ def test_any_value_survives_the_way_through_toml(
     settings = Settings(
         name=name,
         data=Data(name=data, known=tuple(known), mean=tuple(mean)),
-        discovery=Discovery(bce_weight=weight, consistency=-weight),
+        method=HNGSettings(bce_weight=weight, consistency=-weight),
         seed=seed,
     )
     assert recipe.parse(recipe.dump(settings), "dump") == settings
@@ -243,4 +252,73 @@ def test_any_key_is_known_or_refused(key: str) -> None:
 
 def test_changed_leaves_defaults_out() -> None:
     assert recipe.changed(Discovery()) == {}
-    assert recipe.changed(Discovery(alpha=0.3, milestones=(1,))) == {"alpha": 0.3, "milestones": [1]}
+    assert recipe.changed(Discovery(lr=0.3, milestones=(1,))) == {"lr": 0.3, "milestones": [1]}
+    kcl = recipe.load("digits", ["discovery.method=kcl"]).method
+    assert recipe.changed(kcl) == {}
+    kcl = recipe.load("digits", ["discovery.method=kcl", "method.similarity.lr=0.3"]).method
+    assert recipe.changed(kcl) == {"similarity": {"lr": 0.3}}
+
+
+def test_the_method_table_of_an_extended_recipe_may_be_of_another_method(tmp_path: Path) -> None:
+    dtc = recipe.load("cifar10", ["discovery.method=dtc"]).method
+    assert dtc == METHODS["dtc"].Settings(consistency=5.0, rampup=50)  # type: ignore[call-arg]
+    assert recipe.load("cifar100", ["discovery.method=dtc"]).method.consistency == 50  # type: ignore[attr-defined]
+    mine = written(tmp_path, 'extends = "digits"\n[discovery]\nmethod = "dtc"\n[method]\ninterval = 3\n')
+    assert recipe.load(mine).method.interval == 3  # type: ignore[attr-defined]
+    back = recipe.load(mine, ["discovery.method=ncl"])
+    assert back == replace(recipe.load("digits", ["discovery.method=ncl"]), name="mine")
+
+
+def test_settings_of_one_name_in_two_methods_are_not_mixed_up(tmp_path: Path) -> None:
+    mine = written(tmp_path, 'extends = "digits"\n[method]\nvariant = "v3"\n')
+    assert recipe.load(mine).method.variant == "v3"  # type: ignore[attr-defined]
+    assert recipe.load(mine, ["discovery.method=dtc"]).method.variant == "pi"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "said"),
+    [
+        ("", ["discovery.method=dtc", "method.alpha=0.3"], "'alpha' is a setting of ncl, ncl-hng; the method is dtc"),
+        (
+            "[discovery]\nmethod='dtc'\n[method]\nalpha=0.3",
+            [],
+            "'alpha' is a setting of ncl, ncl-hng; the method is dtc",
+        ),
+        ("[method]\ninterval=3", [], "'interval' is a setting of dtc; the method is ncl-hng"),
+        ("[method]\nalhpa=3", ["discovery.method=dtc"], "unknown key 'method.alhpa'; did you mean 'alpha'?"),
+        ("", ["discovery.method=dtc", "method.alhpa=3"], "unknown key 'method.alhpa'; did you mean 'alpha'?"),
+        ("", ["discovery.method=kmeans", "method.zzz=3"], "unknown key 'method.zzz'; kmeans has no settings"),
+        (
+            "",
+            ["discovery.method=kcl", "method.similarity.ephocs=3"],
+            ".ephocs'; did you mean 'epochs'?",
+        ),
+        ("", ["discovery.method=kcl", "method.similarity.epochs=0"], "method.similarity.epochs is 0"),
+        ("", ["discovery.alpha=0.3"], "unknown key 'discovery.alpha'; did you mean 'method.alpha'?"),
+        ("", ["discovery.alhpa=0.3"], "unknown key 'discovery.alhpa'; did you mean 'method.alpha'?"),
+        ("", ["similarity.epochs=3"], "unknown key 'similarity'; did you mean 'method.similarity'?"),
+        ("", ["discovery.method=nlc"], "discovery.method is 'nlc'; did you mean 'ncl'?"),
+        ("", ["method=ncl"], "'method' is a table of settings, got 'ncl'"),
+    ],
+)
+def test_a_setting_of_another_method_is_an_error_with_its_owner(
+    tmp_path: Path, text: str, overrides: list[str], said: str
+) -> None:
+    assert said in error(*overrides, source=written(tmp_path, f'extends = "digits"\n{text}\n'))
+
+
+def test_defaults_are_as_lenient_as_a_recipe() -> None:
+    chosen = ["method.interval=2", "method.alpha=0.4", "discovery.lr=0.3"]
+    dtc = recipe.load("digits", ["discovery.method=dtc"], defaults=chosen)
+    assert (dtc.method.interval, dtc.discovery.lr) == (2, 0.3)  # type: ignore[attr-defined]
+    ncl = recipe.load("digits", ["discovery.method=ncl", "method.alpha=0.1"], defaults=chosen)
+    assert ncl.method.alpha == 0.1  # type: ignore[attr-defined]
+    with pytest.raises(UnveilError, match="did you mean 'alpha'"):
+        recipe.load("digits", defaults=["method.alhpa=0.4"])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_settings_of_every_method_survive_a_round_trip(name: str) -> None:
+    settings = recipe.load("digits", [f"discovery.method={name}"])
+    assert type(settings.method) is METHODS[name].Settings
+    assert recipe.parse(recipe.dump(settings), "dump") == settings

@@ -7,18 +7,15 @@ suggests the right one.
 import difflib
 import json
 import tomllib
-import types
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, suggest
 from unveil.settings import Settings
-
-T = TypeVar("T")
-Table = dict[str, Any]
+from unveil.tables import Table, build, merge
 
 
 def names() -> list[str]:
@@ -27,18 +24,18 @@ def names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def load(recipe: str, overrides: Iterable[str] = ()) -> Settings:
-    """The settings of a shipped recipe's name or a TOML file, with `table.key=value` overrides."""
-    table = _read(recipe)
-    table.setdefault("name", Path(recipe).stem)
-    for override in overrides:
-        _override(table, override)
-    return from_table(table)
+def load(recipe: str, overrides: Iterable[str] = (), defaults: Iterable[str] = ()) -> Settings:
+    """The settings of a shipped recipe's name or a TOML file.
+
+    `overrides` are `table.key=value` and must fit the method. `defaults` are too, and come before them: like the keys
+    of a recipe, those in `[method]` that the chosen method does not have are not used.
+    """
+    return _resolve(_layers(recipe), list(defaults), list(overrides), Path(recipe).stem)
 
 
 def from_table(table: Mapping[str, Any]) -> Settings:
     """Settings from nested tables; every key is checked."""
-    return _build(Settings, table, "")
+    return _resolve([dict(table)], [], [], None)
 
 
 def parse(text: str, source: str) -> Settings:
@@ -53,12 +50,15 @@ def read(path: Path) -> Settings:
 
 def dump(settings: Settings) -> str:
     """A resolved recipe as TOML, every value written out."""
-    table = to_table(settings)
-    lines = [f"{key} = {_value(value)}" for key, value in table.items() if not isinstance(value, dict)]
-    for name, inner in table.items():
-        if isinstance(inner, dict):
-            lines += ["", f"[{name}]", *(f"{key} = {_value(value)}" for key, value in inner.items())]
-    return "\n".join(lines) + "\n"
+    return "\n".join(_lines(to_table(settings), "")) + "\n"
+
+
+def _lines(table: Table, name: str) -> Iterator[str]:
+    yield from (f"{key} = {_value(value)}" for key, value in table.items() if not isinstance(value, dict))
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from ("", f"[{name}{key}]")
+            yield from _lines(value, f"{name}{key}.")
 
 
 def to_table(settings: Any) -> Table:
@@ -73,19 +73,21 @@ def to_table(settings: Any) -> Table:
     return table
 
 
-def build(cls: type[T], table: Mapping[str, Any]) -> T:
-    """A settings dataclass from a table that `to_table` made."""
-    return _build(cls, table, "")
-
-
 def changed(config: Any) -> Table:
     """The values that differ from the defaults: a setting that a later version adds leaves this as it is."""
-    table = to_table(config)
-    return {spec.name: table[spec.name] for spec in fields(config) if getattr(config, spec.name) != spec.default}
+    table: Table = {}
+    written = to_table(config)
+    for spec in fields(config):
+        value = getattr(config, spec.name)
+        if is_dataclass(value):
+            table |= {spec.name: inner} if (inner := changed(value)) else {}
+        elif value != spec.default:
+            table[spec.name] = written[spec.name]
+    return table
 
 
 def changed_at(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with values changed at `table.key`, or at `key` of the top level."""
+    """The settings with values changed at `table.key`, or at `key` of the top level; the method stays."""
     for path, value in changes.items():
         name, _, key = path.rpartition(".")
         inner = replace(getattr(settings, name), **{key: value}) if name else value
@@ -109,14 +111,38 @@ def _difference(stored: Table, given: Table, where: str = "") -> str:
     return ""
 
 
-def suggest(word: str, choices: Iterable[str]) -> str:
-    """`; did you mean X?`, or the list of choices where nothing is close."""
-    choices = list(choices)
-    near = difflib.get_close_matches(word, choices, n=1)
-    return f"; did you mean '{near[0]}'?" if near else f"; there are: {', '.join(choices)}"
+def _resolve(layers: list[Table], defaults: list[str], overrides: list[str], name: str | None) -> Settings:
+    """`layers`: the files, what is extended first.
+
+    The methods are imported last, as they need torch: a mistyped key in any other table is told before that.
+    """
+    table: Table = {} if name is None else {"name": name}
+    for layer in layers:
+        table = merge(table, layer)
+    given: list[Table] = []  # what defaults and overrides say
+    for changes in (defaults, overrides):
+        given.append({})
+        for change in changes:
+            _override(given[-1], change)
+            _override(table, change)
+    if not isinstance(table.get("method", {}), Mapping):
+        raise UnveilError(f"'method' is a table of settings, got {table['method']!r}; its name is discovery.method")
+    settings = build(Settings, {key: value for key, value in table.items() if key != "method"}, "", _elsewhere)
+    from unveil.methods.settings import resolve
+
+    tables = [(_named(layer), layer.get("method", {})) for layer in layers]
+    method = resolve(settings.discovery.method, tables, *(part.get("method", {}) for part in given))
+    return replace(settings, method=method)
 
 
-def _read(recipe: str, extended_by: tuple[str, ...] = ()) -> Table:
+def _named(layer: Table) -> str | None:
+    """The method that a file names."""
+    stage = layer.get("discovery")
+    return str(stage["method"]) if isinstance(stage, Mapping) and "method" in stage else None
+
+
+def _layers(recipe: str, extended_by: tuple[str, ...] = ()) -> list[Table]:
+    """The tables of a recipe and of what it extends, which come first."""
     if recipe in extended_by:
         raise UnveilError(
             f"{extended_by[0]} extends itself ({' → '.join((*extended_by, recipe))}): remove one 'extends'"
@@ -135,10 +161,10 @@ def _read(recipe: str, extended_by: tuple[str, ...] = ()) -> Table:
     table = _toml(text, recipe)
     parent = table.pop("extends", None)
     if parent is None:
-        return table
+        return [table]
     if path.suffix == ".toml" and str(parent).endswith(".toml"):
         parent = str(path.parent / parent)
-    return _merge(_read(str(parent), (*extended_by, recipe)), table)
+    return [*_layers(str(parent), (*extended_by, recipe)), table]
 
 
 def _text(path: Path) -> str:
@@ -155,18 +181,10 @@ def _toml(text: str, source: str) -> Table:
         raise UnveilError(f"{source} is not valid TOML: {error}; correct the file") from None
 
 
-def _merge(base: Table, change: Table) -> Table:
-    merged = dict(base)
-    for key, value in change.items():
-        nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = _merge(merged[key], value) if nested else value
-    return merged
-
-
 def _override(table: Table, override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
-        raise UnveilError(f"--set got '{override}': write it as table.key=value, for example discovery.alpha=0.3")
+        raise UnveilError(f"--set got '{override}': write it as table.key=value, for example discovery.lr=0.05")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -179,68 +197,20 @@ def _override(table: Table, override: str) -> None:
     table[last] = None if text.strip().lower() == "none" else value
 
 
-def _build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
-    hints = get_type_hints(cls)
-    specs = {spec.name: spec for spec in fields(cls)}  # type: ignore[arg-type]
-    values: Table = {}
-    for key, value in table.items():
-        if key not in specs:
-            raise UnveilError(f"unknown key '{where}{key}'{_elsewhere(key) or suggest(key, specs)}")
-        values[key] = _coerce(value, hints[key], f"{where}{key}")
-    for key, spec in specs.items():
-        if key not in values and spec.default is MISSING and spec.default_factory is MISSING:
-            raise UnveilError(f"the recipe has no '{where}{key}': add it")
-    try:
-        return cls(**values)
-    except UnveilError as error:
-        raise UnveilError(f"{where}{error}") from None
+def _elsewhere(key: str, where: str, names: Iterable[str]) -> str:
+    """`; did you mean X?` for a key that was given in the wrong table, or without one, or mistyped."""
+    hints = get_type_hints(Settings)
+    if key in hints:
+        return f"; did you mean '{key}'?"
+    tables = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    homes = [f"{name}.{key}" for name, hint in tables.items() if key in {spec.name for spec in fields(hint)}]
+    if homes:
+        return f"; did you mean '{homes[-1]}'?"
+    if difflib.get_close_matches(key, names, n=1, cutoff=0.75) or where not in ("", "discovery."):
+        return ""
+    from unveil.methods.settings import closest
 
-
-def _elsewhere(key: str) -> str:
-    """`; did you mean X?` for a key that was given in the wrong table, or without one."""
-    tables = {name: hint for name, hint in get_type_hints(Settings).items() if is_dataclass(hint)}
-    found = [f"{name}.{key}" for name, hint in tables.items() if key in {spec.name for spec in fields(hint)}]
-    found = [key] if key in get_type_hints(Settings) else found
-    return f"; did you mean '{found[-1]}'?" if found else ""
-
-
-def _coerce(value: Any, hint: Any, key: str) -> Any:
-    """`value` as the annotated type, or an error that says what the key takes."""
-    if is_dataclass(hint):
-        if not isinstance(value, Mapping):
-            raise UnveilError(f"'{key}' is a table of settings, got {value!r}")
-        return _build(cast(type[Any], hint), value, f"{key}.")
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        for option in args:
-            try:
-                return _coerce(value, option, key)
-            except UnveilError:
-                continue
-    elif origin is Literal:
-        if value in args:
-            return value
-        raise UnveilError(f"'{key}' is {value!r}{suggest(str(value), args)}")
-    elif origin is tuple and isinstance(value, list | tuple):
-        if args[-1] is not Ellipsis and len(args) != len(value):
-            raise UnveilError(f"'{key}' takes {len(args)} values, got {len(value)}")
-        return tuple(_coerce(item, args[0], key) for item in value)
-    elif hint is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    elif isinstance(hint, type) and type(value) is hint:
-        return value
-    raise UnveilError(f"'{key}' is {value!r}, expected {_describe(hint)}")
-
-
-def _describe(hint: Any) -> str:
-    words = {int: "a whole number", float: "a number", str: "a string", bool: "true or false", type(None): "nothing"}
-    if hint in words:
-        return words[hint]
-    args = [arg for arg in get_args(hint) if arg not in (type(None), Ellipsis)]
-    if get_origin(hint) is tuple:
-        count = "" if Ellipsis in get_args(hint) else f"{len(args)} "
-        return f"a list of {count}{_describe(args[0]).removeprefix('a ')}s"
-    return " or ".join(_describe(arg) for arg in args)
+    return f"; did you mean 'method.{close}'?" if (close := closest(key)) else ""
 
 
 def _value(value: Any) -> str:

@@ -4,11 +4,9 @@ Numbers of the paper are in the recipes with their source; the defaults here are
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from unveil.errors import UnveilError
-
-Pairs = Literal["cosine", "rank", "calibrated", "ranking"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +127,8 @@ class Encoder:
 class Stage:
     """What every training stage has."""
 
+    table: ClassVar[str] = "stage"
+    """Where its settings stand in a recipe."""
     epochs: int = 0
     """0 leaves the stage out."""
     passes: int = 1
@@ -166,6 +166,7 @@ class Stage:
 class Rotation(Stage):
     """Self-supervision: which way up is the image? On all training data, without labels."""
 
+    table: ClassVar[str] = "rotation"
     seed: int = 0
     """Its own seed, so that discovery seeds share one pre-training."""
     rotations: Literal["all", "one"] = "all"
@@ -178,116 +179,37 @@ class Rotation(Stage):
 class Supervised(Stage):
     """Cross-entropy on the known classes; trains the tail and the known head."""
 
+    table: ClassVar[str] = "supervised"
     seed: int = 0
     train: Literal["tail", "all"] = "tail"
     """`all` also trains the trunk, where no rotation stage came before."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Similarity(Stage):
-    """Same class or not? Learned from pairs of labelled items, for the methods kcl and mcl alone."""
-
-    epochs: int = 10
-    batch: int = 100
-    seed: int = 0
-    classes_per_batch: int = 20
-    """Batches hold so many known classes, or all where there are fewer, with equally many items of each."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect(
-            1 <= self.classes_per_batch <= self.batch,
-            f"classes_per_batch is {self.classes_per_batch} in batches of {self.batch}: give 1 to {self.batch}",
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Discovery(Stage):
-    """Finding the novel classes. Symbols are the paper's."""
+    """The stage that finds the novel classes. What its method can be told is in the table `[method]`."""
 
+    table: ClassVar[str] = "discovery"
     method: str = "ncl-hng"
+    """A name of `unveil.methods.catalog`."""
     labelled_per_batch: int | None = None
     """Labelled samples in each batch; None mixes both kinds at their natural ratio."""
-    ce_weight: float = 1.0
-    bce_weight: float = 1.0
-    ncl_weight: float = 1.0
-    scl_weight: float = 1.0
-    consistency: float = 5.0
-    """γ: the final weight of the consistency loss."""
-    rampup: float = 50
-    """T: epochs over which that weight rises."""
-    consistency_rows: Literal["own", "all"] = "own"
-    """Each row through its own head (paper), or every row through both heads (published code)."""
-    pairs: Pairs = "cosine"
-    """How positive pairs are found: cosine ≥ threshold (paper), each row's nearest, a threshold calibrated on known
-    classes, or equal top-ranked dimensions (ranking statistics)."""
-    threshold: float = 0.95
-    """λ of `cosine`."""
-    rank_fraction: float = 0.5
-    """c of `rank`: each row's nearest c/C_u of the batch."""
-    ranking_top: int = 5
-    queue: int = 2000
-    """|M| of the unlabelled queue."""
-    queue_labelled: int | None = None
-    """|M| of the labelled queue; None: the same."""
-    k1: int | None = None
-    """Pseudo-positives of a query (0: the second view alone); None: k1_fraction · |M| / C_u."""
-    k1_fraction: float = 0.5
-    alpha: float = 0.2
-    """α: weight of the second view among the positives."""
-    temperature: float = 0.05
-    """τ"""
-    view_among_neighbors: bool = False
-    """The second view competes for a place among the k1 neighbours, as in the published code."""
-    ncl_start: int = 1
-    """First epoch (from 0) with the neighborhood contrastive loss on unlabelled samples."""
-    scl_start: int = 1
-    """First epoch with the supervised contrastive loss on labelled samples."""
-    hng_start: int = 3
-    """First epoch with hard negatives."""
-    k_easy: int = 400
-    """k2: easiest negatives that are mixed."""
-    k_hard: int = 400
-    """Hardest mixtures that are kept."""
-    rounds: int = 5
-    """N: times the easy negatives are gone through."""
-    mixes: tuple[float, ...] = (1 / 3, 2 / 3)
-    """μ"""
-    hng_variant: Literal["", "v1", "v2", "v3", "v4", "v5", "v6"] = ""
-    """A variant of hard negative generation that the paper compares with."""
-    dtc_variant: Literal["baseline", "pi", "te", "tep"] = "pi"
-    """dtc: nothing more, consistency of two views, with past predictions, or targets from past predictions."""
-    dtc_warmup: int = 10
-    """dtc: epochs with the targets of the start."""
-    dtc_interval: int = 5
-    """dtc: epochs between new targets after that."""
     novel_head: Literal["random", "kmeans", "inputs"] = "random"
     """How the novel head starts: at random (paper), from k-means clusters of the features, or of what goes into the
     part that trains, which is better where that part knows little yet."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expect(0 <= self.alpha <= 1, f"alpha is {self.alpha}: give a number from 0 to 1")
-        expect(self.temperature > 0, f"temperature is {self.temperature}: give a positive number")
-        expect(self.queue >= 1, f"queue is {self.queue}: give 1 or more")
-        for name, least in (("queue_labelled", 1), ("k1", 0)):
-            value = getattr(self, name)
-            expect(value is None or value >= least, f"{name} is {value}: give {least} or more, or none for the default")
-        expect(self.dtc_warmup >= 0, f"dtc_warmup is {self.dtc_warmup}: give 0 or more epochs")
-        expect(self.dtc_interval >= 1, f"dtc_interval is {self.dtc_interval}: give 1 or more epochs")
-        for name in ("k_easy", "k_hard", "rounds", "ranking_top"):
-            expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
-        expect(
-            len(self.mixes) > 0 and all(0 < mu < 1 for mu in self.mixes),
-            f"mixes is {list(self.mixes)}: give numbers between 0 and 1",
-        )
-        expect(-1 <= self.threshold <= 1, f"threshold is {self.threshold}: give a cosine, from -1 to 1")
-        expect(self.rank_fraction > 0, f"rank_fraction is {self.rank_fraction}: give a positive number")
         each = self.labelled_per_batch
         expect(
             each is None or 1 <= each < self.batch,
             f"labelled_per_batch is {each} in batches of {self.batch}: give 1 to {self.batch - 1}",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSettings:
+    """What a method can be told. Each method has a subclass of its own beside it, as `METHOD.Settings`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,8 +245,9 @@ class Settings:
     encoder: Encoder = field(default_factory=Encoder)
     rotation: Rotation = field(default_factory=Rotation)
     supervised: Supervised = field(default_factory=Supervised)
-    similarity: Similarity = field(default_factory=Similarity)
     discovery: Discovery = field(default_factory=Discovery)
+    method: MethodSettings = field(default_factory=MethodSettings)
+    """Of the method that `discovery.method` names."""
     machine: Machine = field(default_factory=Machine)
     compare: bool = False
     """Own data: compare k-means and variants of the method by rehearsals, and take the best one."""

@@ -73,7 +73,7 @@ def test_data_that_is_not_there_is_told(unveil: Call, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["run", "cifar-10"], "no recipe called 'cifar-10'; did you mean 'cifar10'?"),
-        (["run", "digits", "--set", "discovery.alhpa=0.3"], "unknown key 'discovery.alhpa'; did you mean 'alpha'?"),
+        (["run", "digits", "--set", "discovery.epcohs=3"], "unknown key 'discovery.epcohs'; did you mean 'epochs'?"),
         (["run", "digits", "--sed", "3"], "Unknown option"),
         (["run", "digits", "--seed", "three"], "--seed"),
         (["run"], "RECIPE"),

@@ -302,7 +302,7 @@ def test_unbalanced_classes_get_fewer_neighbours() -> None:
     way = ways("ncl-hng")[2]
     assert fitted_to(way, even, problem) == way
     changed = fitted_to(way, uneven, problem)
-    assert dict(changed.overrides)["discovery.k1_fraction"] < 0.1
+    assert dict(changed.overrides)["method.k1_fraction"] < 0.1
     assert "unbalanced" in changed.words
 
 

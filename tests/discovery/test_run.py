@@ -33,7 +33,7 @@ FOLDER = ["data.known=2", "augment.size=16", "encoder.space_to_depth=2", "discov
 
 
 def go(folder: Path, *overrides: str, name: str = "run", resume: bool = False) -> dict[str, Any]:
-    settings = recipe.load("digits", [*TINY, *overrides])
+    settings = recipe.load("digits", overrides, defaults=TINY)
     return runs.run(settings, out=folder / name, store=folder / "store", resume=resume, console=Console(quiet=True))
 
 
@@ -172,7 +172,7 @@ def test_another_seed_reuses_the_stored_training(tmp_path: Path) -> None:
 def test_what_a_stage_depends_on_makes_a_new_one_and_what_comes_later_does_not(tmp_path: Path) -> None:
     quick = ["supervised.epochs=1", "rotation.epochs=1", "discovery.epochs=0"]
     go(tmp_path, *quick, name="a")
-    go(tmp_path, *quick, "discovery.alpha=0.3", "machine.cache_views=1", "rotation.evaluate_every=1", name="b")
+    go(tmp_path, *quick, "method.alpha=0.3", "machine.cache_views=1", "rotation.evaluate_every=1", name="b")
     assert stages(tmp_path) == {"rotation": 1, "supervised": 1}
     go(tmp_path, *quick, "supervised.lr=0.01", name="c")
     assert stages(tmp_path) == {"rotation": 1, "supervised": 2}
@@ -189,8 +189,8 @@ def test_the_same_seed_twice_gives_the_same_bytes(tmp_path: Path, done: tuple[Pa
 def test_an_existing_run_is_never_written_over(done: tuple[Path, dict[str, Any]]) -> None:
     folder, record = done
     assert "add --resume" in refused(folder, "supervised.epochs=1")
-    other = refused(folder, "supervised.epochs=1", "discovery.alpha=0.3", resume=True)
-    assert "other settings (discovery.alpha is 0.2 there and 0.3 here)" in other
+    other = refused(folder, "supervised.epochs=1", "method.alpha=0.3", resume=True)
+    assert "other settings (method.alpha is 0.2 there and 0.3 here)" in other
     assert "seed is 0 there and 1 here" in refused(folder, "supervised.epochs=1", "seed=1", resume=True)
     before = content(folder)
     assert go(folder, "supervised.epochs=1", "machine.workers=0", resume=True) == record  # machines may differ
@@ -272,12 +272,12 @@ def test_bad_arrays_are_refused_by_name(tmp_path: Path, vectors: Path, damage: s
 @pytest.mark.parametrize(
     "overrides",
     [
-        ["discovery.method=baseline", "discovery.pairs=cosine", "discovery.novel_head=random"],
-        ["discovery.method=ncl", "discovery.pairs=calibrated", "discovery.novel_head=kmeans"],
-        ["discovery.method=ncl-hng", "discovery.pairs=ranking", "discovery.novel_head=random"],
-        ["discovery.method=ncl-hng", "discovery.pairs=rank", "machine.cache_views=2"],
-        ["discovery.method=ncl-hng", "discovery.view_among_neighbors=true", "discovery.consistency_rows=all"],
-        ["discovery.labelled_per_batch=10", "discovery.queue_labelled=33"],
+        ["discovery.method=baseline", "method.pairs=cosine", "discovery.novel_head=random"],
+        ["discovery.method=ncl", "method.pairs=calibrated", "discovery.novel_head=kmeans"],
+        ["discovery.method=ncl-hng", "method.pairs=ranking", "discovery.novel_head=random"],
+        ["discovery.method=ncl-hng", "method.pairs=rank", "machine.cache_views=2"],
+        ["discovery.method=ncl-hng", "method.view_among_neighbors=true", "method.consistency_rows=all"],
+        ["discovery.labelled_per_batch=10", "method.queue_labelled=33"],
         ["data.novel=1"],
         ["data.novel=1", "data.known=1", "data.per_class=1"],
         ["discovery.batch=5000", "rotation.batch=5000"],

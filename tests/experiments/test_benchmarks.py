@@ -18,7 +18,7 @@ from benchmarks.timing import Timing, alternate, ratio
 from PIL import Image
 from torch import Tensor
 
-from unveil import files, losses, rng, settings
+from unveil import files, losses, recipe, rng, settings
 from unveil.cli import main as cli
 from unveil.data.augment import normalise, shift_flip
 from unveil.errors import UnveilError
@@ -208,7 +208,7 @@ def test_every_benchmark_runs(
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(bench, "measure", partial(bench.measure, repeats=1, matrix=64))
-    small = ["encoder.width=4", "discovery.batch=8", "discovery.queue=20", "machine.precision=float32"]
+    small = ["encoder.width=4", "discovery.batch=8", "method.queue=20", "machine.precision=float32"]
     given = ["bench", "cifar10-desk", "--device", "cpu", *(word for one in small for word in ("--set", one))]
     cli.app(given, exit_on_error=False, result_action="return_value")
     shown = capsys.readouterr().out
@@ -218,7 +218,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 def test_a_method_without_queues_is_not_measured() -> None:
     with pytest.raises(UnveilError, match="ncl-hng"):
-        Losses(settings.Discovery(method="baseline"), CPU)
+        Losses(recipe.load("cifar10", ["discovery.method=baseline"]), CPU)
 
 
 def test_own_data_is_measured_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,13 +25,13 @@ from unveil.experiments.summary import Line, summarise
 QUICK = (
     *TINY,
     "rotation.epochs=1",
-    "similarity.epochs=1",
-    "similarity.batch=20",
+    "method.similarity.epochs=1",
+    "method.similarity.batch=20",
     "discovery.epochs=1",
-    "discovery.ncl_start=0",
-    "discovery.scl_start=0",
-    "discovery.hng_start=0",
-    "discovery.dtc_warmup=0",
+    "method.ncl_start=0",
+    "method.scl_start=0",
+    "method.hng_start=0",
+    "method.warmup_epochs=0",
 )
 
 
@@ -240,9 +240,9 @@ def test_a_place_that_cannot_be_written_to_is_told_first(unveil, tmp_path: Path)
 
 
 def test_a_run_keeps_its_name_when_settings_are_added() -> None:
-    resolved = recipe.load("digits", ["seed=3", "discovery.alpha=0.4"])
+    resolved = recipe.load("digits", ["seed=3", "method.alpha=0.4"])
     table = recipe.to_table(resolved)
     del table["discovery"]["passes"]  # as a record of an older version has it
     assert title_of(recipe.from_table(table)) == title_of(resolved)
-    assert title_of(resolved) == title_of(recipe.load("digits", ["seed=3", "discovery.alpha=0.4", "machine.workers=1"]))
-    assert title_of(resolved) != title_of(recipe.load("digits", ["seed=3", "discovery.alpha=0.3"]))
+    assert title_of(resolved) == title_of(recipe.load("digits", ["seed=3", "method.alpha=0.4", "machine.workers=1"]))
+    assert title_of(resolved) != title_of(recipe.load("digits", ["seed=3", "method.alpha=0.3"]))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unveil import settings
 from unveil.data.loader import Batch, Rows
-from unveil.methods.dtc import DTC, KEPT, sharpened
+from unveil.methods.dtc import DTC, KEPT, DTCSettings, sharpened
 from unveil.methods.method import Context
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head
@@ -31,9 +31,9 @@ def make(**options: Any) -> tuple[DTC, Tensor]:
         with torch.no_grad():
             return model.encode(x[torch.from_numpy(rows)])
 
-    config = settings.Discovery(method="dtc", rampup=0, **{"dtc_warmup": 1, "dtc_interval": 1, **options})
+    config = DTCSettings(rampup=0, **{"warmup_epochs": 1, "interval": 1, **options})
     labels = np.where(np.arange(ITEMS) < LABELLED, 0, -1)
-    return DTC(model, Context(config=config, seed=0, labels=labels, features=features)), x
+    return DTC(model, Context(settings=config, seed=0, labels=labels, features=features)), x
 
 
 def batch(x: Tensor, epoch: int, rows: list[int]) -> Batch:
@@ -81,7 +81,7 @@ def test_the_novel_head_names_the_nearest_centre() -> None:
 
 
 def test_the_loss_is_the_divergence_from_the_targets() -> None:
-    method, x = make(dtc_variant="baseline")
+    method, x = make(variant="baseline")
     method.before_epoch(0)
     method.eval()
     rows = [25, 31, 44]
@@ -96,7 +96,7 @@ def test_the_loss_is_the_divergence_from_the_targets() -> None:
 
 
 def test_targets_change_after_the_warmup_at_each_interval() -> None:
-    method, _ = make(dtc_variant="baseline", dtc_warmup=2, dtc_interval=2)
+    method, _ = make(variant="baseline", warmup_epochs=2, interval=2)
     seen = []
     for epoch in range(5):
         with torch.no_grad():
@@ -108,7 +108,7 @@ def test_targets_change_after_the_warmup_at_each_interval() -> None:
 
 
 def test_past_predictions_are_averaged_without_bias() -> None:
-    method, x = make(dtc_variant="te", dtc_warmup=0)
+    method, x = make(variant="te", warmup_epochs=0)
     method.before_epoch(0)
     method.eval()
     rows = [30, 31]
@@ -124,7 +124,7 @@ def test_past_predictions_are_averaged_without_bias() -> None:
 
 def test_the_warmup_has_nothing_but_the_targets_of_the_start() -> None:
     for variant in ("pi", "te", "tep"):
-        method, x = make(dtc_variant=variant, dtc_warmup=2)
+        method, x = make(variant=variant, warmup_epochs=2)
         for epoch in range(2):
             method.before_epoch(epoch)
             assert set(method.losses(batch(x, epoch, [30, 31]))) == {"kl"}
@@ -134,7 +134,7 @@ def test_the_warmup_has_nothing_but_the_targets_of_the_start() -> None:
 
 
 def test_targets_from_the_past_are_an_average_of_clean_predictions() -> None:
-    method, _ = make(dtc_variant="tep", dtc_warmup=0)
+    method, _ = make(variant="tep", warmup_epochs=0)
     method.before_epoch(0)
     first = method._clean_assignments()
     with torch.no_grad():

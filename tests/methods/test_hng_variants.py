@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unveil.methods.hng_variants import variant
-from unveil.settings import Discovery
+from unveil.methods.ncl import HNGSettings
 
 
 def unit(seed: int, count: int, dim: int = 6) -> Tensor:
@@ -19,7 +19,7 @@ Z, U, L = unit(0, 4), unit(1, 30), unit(2, 20)
 
 
 def run(name: str, **options: Any) -> tuple[Tensor, Tensor | None]:
-    config = Discovery(hng_variant=name, **{"k_easy": 8, "k_hard": 500, "rounds": 2, **options})  # type: ignore[arg-type]
+    config = HNGSettings(variant=name, **{"k_easy": 8, "k_hard": 500, "rounds": 2, **options})  # type: ignore[arg-type]
     return variant(Z, Z @ U.T, U, L, config, 5, torch.Generator().manual_seed(3))
 
 
@@ -84,7 +84,7 @@ def test_only_the_hardest_are_kept(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["v1", "v2", "v3", "v4", "v5", "v6"])
 def test_an_empty_memory_changes_nothing(name: str) -> None:
-    config = Discovery(hng_variant=name)  # type: ignore[arg-type]
+    config = HNGSettings(variant=name)  # type: ignore[arg-type]
     cosines, hard = variant(Z, Z @ U.T, U, L[:0], config, 5, torch.Generator())
     assert hard is None
     assert torch.equal(cosines, Z @ U.T)

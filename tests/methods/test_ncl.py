@@ -12,7 +12,7 @@ from unveil import losses, rng, settings
 from unveil.data.loader import Batch
 from unveil.methods.baseline import Outputs, encode_pair
 from unveil.methods.method import Context
-from unveil.methods.ncl import NCL, NCLWithHNG, neighbors
+from unveil.methods.ncl import NCL, NCLSettings, NCLWithHNG
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
@@ -24,10 +24,12 @@ def make(*, hng: bool = True, unlabelled: int = 40, labelled: int = 30, **option
     generator = torch.Generator().manual_seed(0)
     encoder = build_encoder(settings.Encoder(name="mlp", width=WIDTH), (FEATURES,), generator)
     heads = linear_head(WIDTH, KNOWN, generator), linear_head(WIDTH, NOVEL, generator)
-    config = settings.Discovery(**{"queue": 20, "k_easy": 5, "k_hard": 7, "rounds": 2, **options})
+    kind = NCLWithHNG if hng else NCL
+    common = {"queue": 20, **({"k_easy": 5, "k_hard": 7, "rounds": 2} if hng else {})}
+    config = kind.Settings(**{**common, **options})
     labels = np.repeat([0, -1], [labelled, unlabelled])
-    context = Context(config=config, seed=11, labels=labels, features=lambda rows: torch.zeros(len(rows), WIDTH))
-    return (NCLWithHNG if hng else NCL)(Model(encoder, *heads, torch.float32), context)
+    context = Context(settings=config, seed=11, labels=labels, features=lambda rows: torch.zeros(len(rows), WIDTH))
+    return kind(Model(encoder, *heads, torch.float32), context)
 
 
 def batch(labelled: int, unlabelled: int, epoch: int = 3, step: int = 0) -> Batch:
@@ -86,7 +88,7 @@ def test_no_batch_is_too_small(pairs: str, consistency_rows: str, filled: bool, 
     ],
 )
 def test_default_number_of_neighbours(options: dict[str, Any], queue: int, novel: int, expected: int) -> None:
-    assert neighbors(settings.Discovery(**options), queue, novel) == expected
+    assert NCLSettings(**options).neighbors(queue, novel) == expected
 
 
 @pytest.mark.parametrize(
@@ -186,6 +188,7 @@ def test_the_queue_holds_first_views_from_before_the_step() -> None:
     torch.testing.assert_close(method.queue_l.filled(), F.normalize(out.z[:4], dim=1).detach())
     assert method.queue_l.filled_labels().tolist() == given.y.tolist()
     assert method.queue_u.filled_labels().tolist() == [-1] * 6
+    assert isinstance(method, NCLWithHNG)
     assert method.products is not None
     torch.testing.assert_close(
         method.products.filled(method.queue_u, method.queue_l), method.queue_u.filled() @ method.queue_l.filled().T

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from unveil import recipe
 from unveil.discovery import run as runs
-from unveil.methods.catalog import NAMES
+from unveil.methods.catalog import METHODS
 
-QUICK = ("rotation.epochs=1", "similarity.epochs=1", "discovery.epochs=2", "discovery.ncl_start=0")
-DTC = ("discovery.method=dtc", "discovery.dtc_warmup=0", "discovery.dtc_interval=1", "discovery.epochs=3")
-HNG = ("discovery.method=ncl-hng", "discovery.scl_start=0", "discovery.hng_start=0")
+QUICK = ("rotation.epochs=1", "method.similarity.epochs=1", "discovery.epochs=2", "method.ncl_start=0")
+DTC = ("discovery.method=dtc", "method.warmup_epochs=0", "method.interval=1", "discovery.epochs=3")
+HNG = ("discovery.method=ncl-hng", "method.scl_start=0", "method.hng_start=0")
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +24,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def go(folder: Path, *overrides: str) -> dict[str, Any]:
-    settings = recipe.load("digits", [*TINY, *QUICK, *overrides])
+    settings = recipe.load("digits", overrides, defaults=[*TINY, *QUICK])
     out = folder / runs.default_folder(settings, changed=True)
     return runs.run(settings, out=out, store=folder / "store", console=Console(quiet=True))
 
 
-@pytest.mark.parametrize("method", NAMES)
+@pytest.mark.parametrize("method", METHODS)
 def test_every_system_runs_and_is_scored(folder: Path, method: str) -> None:
     record = go(folder, f"discovery.method={method}")
     metrics = record["metrics"]
@@ -44,13 +44,13 @@ def test_every_system_runs_and_is_scored(folder: Path, method: str) -> None:
 
 @pytest.mark.parametrize("variant", ["baseline", "pi", "te", "tep"])
 def test_every_variant_of_deep_transfer_clustering_runs(folder: Path, variant: str) -> None:
-    record = go(folder, *DTC, f"discovery.dtc_variant={variant}")
+    record = go(folder, *DTC, f"method.variant={variant}")
     assert record["metrics"]["acc"] > 0.2
     assert ("consistency" in record["metrics"]) == (variant in ("pi", "te"))
 
 
 @pytest.mark.parametrize("variant", ["v1", "v2", "v3", "v4", "v5", "v6"])
 def test_every_variant_of_hard_negatives_runs(folder: Path, variant: str) -> None:
-    record = go(folder, *HNG, f"discovery.hng_variant={variant}")
+    record = go(folder, *HNG, f"method.variant={variant}")
     assert record["metrics"]["acc"] > 0.2
     assert record["metrics"]["ncl"] > 0

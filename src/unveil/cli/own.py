@@ -103,15 +103,17 @@ def discover(
 
     if recipe is None and set_:
         raise UnveilError("--set changes a recipe: give one with --recipe too")
-    settings = None if recipe is None else recipes.load(recipe, set_ or [])
-    changes: dict[str, Any] = {
+    chosen: dict[str, Any] = {
         "data.n_novel": number,
-        "data.known_in_unlabelled": known_in_unlabelled,
+        "data.known_in_unlabelled": "true" if known_in_unlabelled else None,
         "discovery.method": method,
         "rehearsals": rehearsals,
         "seed": common.seed,
         "machine.device": common.device,
     }
+    overrides = [*(set_ or []), *(f"{key}={value}" for key, value in chosen.items() if value is not None)]
+    if recipe is not None:
+        recipes.load(recipe, overrides)  # a mistake is told before anything is read
 
     from unveil.discovery.run import run_own_data
     from unveil.storage import default_store
@@ -122,9 +124,9 @@ def discover(
         new,
         out=folder,
         stages=common.store or default_store(),
-        settings=settings,
+        recipe_name=recipe,
+        overrides=overrides,
         encoder=common.encoder,
-        changes={key: value for key, value in changes.items() if value is not None},
     )
     _print_result(record, folder)
 

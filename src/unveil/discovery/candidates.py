@@ -8,6 +8,7 @@ import numpy as np
 
 from unveil import recipe
 from unveil.discovery.count import unbalanced
+from unveil.methods.catalog import method_class
 from unveil.numerics import Labels
 from unveil.settings import Settings
 
@@ -32,22 +33,24 @@ KMEANS = Candidate("k-means", description="k-means on the vectors")
 
 
 def candidates(settings: Settings) -> tuple[Candidate, ...]:
-    """k-means, and the method with few and with many neighbours where it has any; else the method alone."""
-    method = settings.discovery.method
-    if settings.compare and method == "kmeans":
-        return (KMEANS,)
-    usual = Candidate(method, method, description=f"training by {method}")
+    """k-means, and the method with its usual settings and its variations; or, without `compare`, the method alone."""
+    name = settings.discovery.method
+    method = method_class(name)
+    as_it_is = Candidate(name, name, description=f"training by {name}")
     if not settings.compare:
-        return (usual,)
-    if not method.startswith("ncl"):
-        return (KMEANS, usual)
-    many = Candidate(
-        f"{method}, many neighbors",
-        method,
-        (("discovery.k1_fraction", 0.5),),
-        f"training by {method} with five times as many neighbors",
-    )
-    return (KMEANS, usual, many)
+        return (as_it_is,)
+    if not method.trains:
+        return (KMEANS,)
+    variations = [
+        Candidate(
+            f"{name}, {one.name}",
+            name,
+            tuple((f"method.{key}", value) for key, value in one.settings.items()),
+            f"training by {name} {one.description}",
+        )
+        for one in method.variations
+    ]
+    return (KMEANS, as_it_is, *variations)
 
 
 def fitted_to_sizes(candidate: Candidate, start: Labels, settings: Settings) -> Candidate:
@@ -56,11 +59,8 @@ def fitted_to_sizes(candidate: Candidate, start: Labels, settings: Settings) -> 
     if candidate.method is None or not settings.compare or not unbalanced(sizes.tolist()):
         return candidate
     share = max(0.1, float(sizes.min() * len(sizes) / sizes.sum()))
-    usual = candidate.applied_to(settings).discovery
-    fewer = {
-        "discovery.k1_fraction": usual.k1_fraction * share,
-        "discovery.rank_fraction": usual.rank_fraction * max(share, 0.3),
-    }
+    changes = method_class(candidate.method).for_unbalanced(candidate.applied_to(settings).method, share)
+    fewer = {f"method.{key}": value for key, value in changes.items()}
     description = f"{candidate.description} (with fewer neighbors, because the clusters are unbalanced)"
     return replace(candidate, changes=tuple((dict(candidate.changes) | fewer).items()), description=description)
 

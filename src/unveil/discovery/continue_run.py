@@ -29,7 +29,6 @@ def continue_run(
         out=out,
         stages=stages,
         settings=settings,
-        encoder=source["encoder"],
         corrections=corrections,
     )
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unveil import files, recipe
+from unveil import files
 from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
@@ -22,10 +22,9 @@ from unveil.discovery.discover import Discovery, discover
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.options import own_settings, prepare, with_reduction
 from unveil.discovery.predictor import Predictor
-from unveil.errors import UnveilError
-from unveil.methods.catalog import NAMES
+from unveil.errors import UnveilError, suggest
+from unveil.methods.catalog import METHODS
 from unveil.metrics import clustering_accuracy
-from unveil.recipe import suggest
 from unveil.settings import Settings
 
 NEITHER = "neither"
@@ -109,17 +108,17 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         console = self._console()
         items = input_checks.read_items(self, X, reset=True)
         classes, labels = read_labels(y, len(items))
-        settings, encoder = self._settings(items, labels=bool((labels >= 0).any()))
+        settings = self._settings(items, any_labels=bool((labels >= 0).any()))
         task = Task(
             name="arrays",
             items=items,
             labels=labels,
             known=tuple(classes.known.tolist()),
-            n_novel=None if self.n_novel == "auto" else int(self.n_novel),
-            known_in_unlabelled=self.known_in_unlabelled,
+            n_novel=settings.data.n_novel,
+            known_in_unlabelled=settings.data.known_in_unlabelled,
         )
         folder = None if self.store is None else Path(self.store)
-        preparation = prepare(task, settings, encoder, folder=folder, device=self.device)
+        preparation = prepare(items, settings, folder=folder)
         encoded, readable = preparation.encoded(items, console)
         input_checks.check_readable(readable, items)
         preparation = with_reduction(preparation, encoded, settings)
@@ -133,19 +132,20 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         self._keep(result, classes)
         return self
 
-    def _settings(self, items: Items, *, labels: bool) -> tuple[Settings, str | None]:
+    def _settings(self, items: Items, *, any_labels: bool) -> Settings:
         """One settings object from the recipe and the parameters."""
-        chosen = None if self.recipe is None else recipe.load(str(self.recipe))
-        settings, encoder = own_settings(items, chosen, self.encoder, labels=labels)
-        discovery = settings.discovery
-        if self.recipe is None or self.method != "ncl-hng":
-            discovery = replace(discovery, method=self.method)
-        if self.steps is not None:
-            discovery = replace(discovery, steps=self.steps)
-        rehearsals = settings.rehearsals if self.rehearsals is None else self.rehearsals
-        machine = replace(settings.machine, device=self.device)
-        seed = _seed(self.random_state)
-        return replace(settings, discovery=discovery, machine=machine, rehearsals=rehearsals, seed=seed), encoder
+        chosen: dict[str, Any] = {
+            "data.n_novel": None if self.n_novel == "auto" else int(self.n_novel),
+            "data.known_in_unlabelled": "true" if self.known_in_unlabelled else None,
+            "discovery.method": None if self.recipe is not None and self.method == "ncl-hng" else self.method,
+            "discovery.steps": self.steps,
+            "rehearsals": self.rehearsals,
+            "machine.device": self.device,
+            "seed": _seed(self.random_state),
+        }
+        overrides = [f"{key}={value}" for key, value in chosen.items() if value is not None]
+        recipe = None if self.recipe is None else str(self.recipe)
+        return own_settings(items, recipe, overrides, encoder=self.encoder, any_labels=any_labels)
 
     def _console(self) -> Console:
         return Console(stderr=True, markup=False, quiet=not self.verbose)
@@ -158,8 +158,8 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     def _check(self) -> None:
         if self.n_novel != "auto" and (isinstance(self.n_novel, str) or int(self.n_novel) != self.n_novel):
             raise UnveilError(f"n_novel is {self.n_novel!r}: give a whole number, or 'auto'")
-        if self.method not in NAMES:
-            raise UnveilError(f"method is {self.method!r}{suggest(self.method, NAMES)}")
+        if self.method not in METHODS:
+            raise UnveilError(f"method is {self.method!r}{suggest(self.method, METHODS)}")
         if (self.rehearsals is not None and self.rehearsals < 0) or (self.steps is not None and self.steps < 1):
             raise UnveilError("rehearsals must be 0 or more, and steps 1 or more")
 

@@ -1,5 +1,6 @@
 """Questions about own data without a discovery: how many classes, and how accurate would a discovery be?"""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,31 +50,32 @@ def rehearse_known(
     stages: Path,
 ) -> Forecast:
     """Hide classes of KNOWN and discover them again."""
-    task, points, settings = _vectors(known, None, encoder, seed, device, stages)
+    overrides = [f"discovery.method={method}", f"rehearsals={rehearsals}"]
+    task, points, settings = _vectors(known, None, encoder, seed, device, stages, overrides)
     classes = len(task.known)
     if classes < LEAST_CLASSES:
         raise UnveilError(f"{classes} known classes: to hide some and keep some takes {LEAST_CLASSES} or more")
     task = replace(task, n_novel=n_novel or classes)
-    settings = replace(
-        settings,
-        discovery=replace(settings.discovery, method=method),
-        machine=replace(settings.machine, device=device),
-        rehearsals=rehearsals,
-        seed=seed,
-    )
     return rehearse(task, points, settings, candidates(settings), storage=None, console=Console(quiet=True))
 
 
 def _vectors(
-    known: Path, new: Path | None, encoder: str, seed: int, device: str, stages: Path
+    known: Path,
+    new: Path | None,
+    encoder: str,
+    seed: int,
+    device: str,
+    stages: Path,
+    overrides: Sequence[str] = (),
 ) -> tuple[Task, Matrix, Settings]:
     """The task with its items as scaled vectors, as a discovery would see them."""
     console = Console(stderr=True, markup=False)
     task = read_task(known, new)
-    settings, frozen = own_settings(task.items, None, encoder, labels=True)
-    if frozen is None and task.items.kind != "vectors":  # an encoder would have to be trained first
-        settings, frozen = own_settings(task.items, None, PIXELS, labels=True)
-    items, readable = prepare(task, settings, frozen, folder=stages, device=device).encoded(task.items, console)
+    overrides = [*overrides, f"seed={seed}", f"machine.device={device}"]
+    settings = own_settings(task.items, None, overrides, encoder=encoder)
+    if settings.data.encoder is None and task.items.kind != "vectors":  # an encoder would have to be trained first
+        settings = own_settings(task.items, None, overrides, encoder=PIXELS)
+    items, readable = prepare(task.items, settings, folder=stages).encoded(task.items, console)
     task = replace(task.take(np.flatnonzero(readable)), items=items)
     task = task.take(training_rows(task.labels, seed))
     reduction, _ = choose_reduction(clean_vectors(task), task.labels, seed)

@@ -1,6 +1,7 @@
-"""From what people choose to the settings of a fit. The command line, recipes and the estimator share one object:
-`Settings`; this is where it is made for people's own data."""
+"""The settings of a fit on people's own data. The command line, recipes and the estimator share one object, `Settings`:
+what people choose are overrides of a recipe, and the recipe follows from the items where nobody names one."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import numpy as np
 from unveil import recipe as recipes
 from unveil.data.items import Items
 from unveil.data.scaling import fit_reduction
-from unveil.data.task import Task
 from unveil.discovery.preparation import PIXELS, Preparation, choose_encoder
 from unveil.errors import UnveilError
 from unveil.models.pretrained import installed
@@ -23,42 +23,43 @@ SIDE = 32
 """Side of own images in pixels, where the recipe does not say."""
 
 
-def own_settings(items: Items, settings: Settings | None, encoder: str, *, labels: bool) -> tuple[Settings, str | None]:
-    """The settings for these items, and the frozen encoder for images; None: the recipe trains one.
+def own_settings(
+    items: Items, recipe: str | None, overrides: Sequence[str], *, encoder: str = "auto", any_labels: bool = True
+) -> Settings:
+    """The settings for these items.
 
-    `settings` are those of a recipe that was asked for; without one, vectors (and images, through a frozen encoder) go
-    by the recipe `vectors`. `auto` takes the pretrained encoder where it is installed, else it trains one here where
-    there are enough images, else pixels are the vectors.
+    Without a recipe, vectors go by the recipe `vectors`, and so do images, whose vectors come from a frozen encoder.
+    `auto` is the pretrained encoder where it is installed, else an encoder that is trained here (recipe `images`) where
+    there are enough images, else pixels.
     """
-    if settings is not None:
-        return settings, settings.data.encoder
+    if recipe is not None:
+        return recipes.load(recipe, overrides)
     if items.kind == "vectors":
-        return recipes.load("vectors"), None
+        return recipes.load("vectors", overrides)
     if encoder == "auto":
-        trainable = TRAINED_HERE if len(items) >= ENOUGH_IMAGES and labels else PIXELS
+        trainable = TRAINED_HERE if len(items) >= ENOUGH_IMAGES and any_labels else PIXELS
         encoder = DEFAULT_ENCODER if installed(DEFAULT_ENCODER) else trainable
     if encoder == TRAINED_HERE:
-        return recipes.load("images"), None
-    return recipes.load("vectors"), encoder
+        return recipes.load("images", overrides)
+    return recipes.load("vectors", [f"data.encoder={encoder}", *overrides])
 
 
-def prepare(task: Task, settings: Settings, encoder: str | None, *, folder: Path | None, device: str) -> Preparation:
+def prepare(items: Items, settings: Settings, *, folder: Path | None) -> Preparation:
     """What is done to the items before training; embeddings are kept in `folder`."""
-    items, size = task.items, None
-    preparation = Preparation(device=device, folder=folder)
+    data = settings.data
+    preparation = Preparation(device=settings.machine.device, folder=folder)
     if items.kind == "vectors":
-        if encoder is not None:
-            raise UnveilError(f"the encoder {encoder} needs images, and these are vectors: leave the encoder out")
+        if data.encoder is not None:
+            raise UnveilError(f"the encoder {data.encoder} needs images, and these are vectors: leave the encoder out")
         return preparation
-    if encoder is not None:
-        name, side = choose_encoder(items, encoder)
-        size = settings.data.encoder_size
-        return replace(preparation, encoder=name, encoder_side=size or side)
+    if data.encoder is not None:
+        side = choose_encoder(items, data.encoder)
+        return replace(preparation, encoder=data.encoder, encoder_side=data.encoder_size or side)
     if items.kind == "files":
         return preparation if settings.augment.size is not None else replace(preparation, side=SIDE)
     height, width, channels = items.array.shape[1:]
-    alike = height == width and channels == len(settings.data.mean)
-    return preparation if alike else replace(preparation, side=min(max(height, width), 2 * SIDE))
+    usable = height == width and len(data.mean) in (1, channels)
+    return preparation if usable else replace(preparation, side=min(max(height, width), 2 * SIDE))
 
 
 def with_reduction(preparation: Preparation, items: Items, settings: Settings) -> Preparation:

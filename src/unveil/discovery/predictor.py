@@ -28,6 +28,7 @@ from unveil.models.inference import features
 from unveil.models.model import Model
 from unveil.numerics import Matrix, softmax, squared_distances
 from unveil.settings import Augment, Data
+from unveil.tables import build
 from unveil.training.stages import Training
 
 FORMAT = 1
@@ -91,7 +92,7 @@ class Predictor:
             x = items.array if items.array.ndim == 2 else items.array[:, 0]
             return x if self.preparation.reduction is None else self.preparation.reduction(x)
         assert self.model is not None
-        device = self.model.known_head.weight.device
+        device = self.model.device
         views = make_views(items, self.data, self.augment, device, workers=0)
         z: Matrix = features(self.model, views, np.arange(len(items))).cpu().numpy()
         return z
@@ -102,7 +103,7 @@ class Predictor:
         if self.model is None or self.mean is None or self.scale is None:
             return space
         x = torch.from_numpy(((space - self.mean) / self.scale).astype(np.float32))
-        z: Matrix = self.model.encode(x.to(self.model.known_head.weight.device)).cpu().numpy()
+        z: Matrix = self.model.encode(x.to(self.model.device)).cpu().numpy()
         return z
 
     def novel(self, space: Matrix) -> tuple[Matrix, Matrix]:
@@ -237,8 +238,8 @@ class Predictor:
             device=device,
             folder=embeddings,
         )
-        data = recipe.build(Data, values.pop("data"))
-        augment = recipe.build(Augment, values.pop("augment"))
+        data = build(Data, values.pop("data"), "data.")
+        augment = build(Augment, values.pop("augment"), "augment.")
         weights = folder / "model.safetensors"
         model = Model.load(weights) if weights.exists() else None
         if model is not None:

@@ -90,12 +90,12 @@ class Preparation:
         return {key: getattr(self, key) for key in ("encoder", "encoder_side", "side")}
 
 
-def choose_encoder(items: Items, name: str) -> tuple[str, int]:
-    """The frozen encoder for these images and the side at which it sees them."""
+def choose_encoder(items: Items, name: str) -> int:
+    """The side at which a frozen encoder sees these images; an encoder that cannot be had is an error."""
     small = items.kind == "images" and max(items.array.shape[1:3]) <= 64
     if name != PIXELS:
         pretrained.pretrained(name, torch.device("cpu"))  # an error now rather than after the images are read
-    return name, SMALL if small else LARGE
+    return SMALL if small else LARGE
 
 
 def pixels(items: Items) -> Vectors:

@@ -114,16 +114,16 @@ def run_own_data(
     *,
     out: Path,
     stages: Path,
-    settings: Settings | None = None,
+    recipe_name: str | None = None,
+    overrides: Sequence[str] = (),
     encoder: str = "auto",
-    changes: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
     corrections: Corrections | None = None,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Find the novel classes of NEW; everything about it is in the directory `out`. Returns the record.
 
-    `settings` are those of a recipe; without one, the recipe follows from the kind of the items. `changes` are applied
-    to either, by the paths of `recipe.changed_at`.
+    Without a recipe or settings, these follow from the kind of the items; `overrides` change a recipe.
     """
     console = console or Console(stderr=True, markup=False)
     begun = time.monotonic()
@@ -131,20 +131,21 @@ def run_own_data(
     is_new = task.labels == UNLABELLED
     if corrections is not None:
         task = task.with_labels(corrections.labels)
-    settings, frozen = own_settings(task.items, settings, encoder, labels=len(task.labelled) > 0)
-    settings = recipe.changed_at(settings, changes or {})
+    if settings is None:
+        any_labels = len(task.labelled) > 0
+        settings = own_settings(task.items, recipe_name, overrides, encoder=encoder, any_labels=any_labels)
     data = settings.data
     task = replace(task, n_novel=data.n_novel, known_in_unlabelled=data.known_in_unlabelled)
     if len(task.unlabelled) == 0:
         raise UnveilError(f"there is no new item in {new} (all have labels): nothing to discover")
-    source = {"kind": "files", "known": str(known.resolve()), "new": str(new.resolve()), "encoder": encoder}
+    source = {"kind": "files", "known": str(known.resolve()), "new": str(new.resolve())}
     request = {"source": source, "items": identity(ids=task.ids)}
     if corrections is not None:
         request["continues"] = corrections.source
     check_request(out, settings, request)
     with locked(out, wait=False):
         files.write_json(out / "request.json", request)
-        preparation = prepare(task, settings, frozen, folder=stages, device=settings.machine.device)
+        preparation = prepare(task.items, settings, folder=stages)
         items, readable = preparation.encoded(task.items, console)
         shown = task if readable.all() else task.take(np.flatnonzero(readable))
         skipped = [task.id_of(int(row)) for row in np.flatnonzero(~readable)]

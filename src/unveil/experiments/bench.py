@@ -78,7 +78,7 @@ def measure(
     x = torch.cat(batch.views)
     h = model.trunk(x)
     tail = list(model.encoder.tail.parameters())
-    losses = Losses(settings.discovery, device, dim=model.encoder.dim)
+    losses = Losses(settings, device, dim=model.encoder.dim)
 
     def through_tail() -> None:
         with model.autocast():

@@ -6,7 +6,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from unveil import recipe
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, suggest
 from unveil.settings import Settings
 
 Shape = Literal["table", "bars", "curve", "map"]
@@ -64,7 +64,7 @@ def names() -> list[str]:
 def load(name: str, data: str) -> Experiment:
     """An experiment by name; the points of a curve may depend on the data set."""
     if name not in names():
-        raise UnveilError(f"there is no experiment '{name}'{recipe.suggest(name, names())}")
+        raise UnveilError(f"there is no experiment '{name}'{suggest(name, names())}")
     text = (resources.files("unveil.experiments") / "tables" / f"{name}.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
     rows = [Row(**{**row, "set": tuple(row["set"])}) for row in table.pop("row", [])]
@@ -88,9 +88,9 @@ def scale(name: str, data: str) -> Scale:
     """A data set at a scale."""
     table = tomllib.loads((resources.files("unveil.experiments") / "scales.toml").read_text(encoding="utf-8"))
     if name not in table:
-        raise UnveilError(f"there is no scale '{name}'{recipe.suggest(name, table)}")
+        raise UnveilError(f"there is no scale '{name}'{suggest(name, table)}")
     if data not in table[name]:
-        raise UnveilError(f"'{data}' is not there at the scale {name}{recipe.suggest(data, table[name])}")
+        raise UnveilError(f"'{data}' is not there at the scale {name}{suggest(data, table[name])}")
     found: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in table[name][data].items()
     }
@@ -106,5 +106,5 @@ def settings(row: Row, place: Scale, seed: int, extra: tuple[str, ...] = ()) -> 
         without = place.without_self_supervision
     subset = place.by_seed[seed % len(place.by_seed)] if place.by_seed else ()
     changes = [*place.set, *without, *subset, *extra]
-    method = recipe.load(place.recipe, [*changes, *row.set]).discovery.method
-    return recipe.load(place.recipe, [*changes, *place.methods.get(method, []), *row.set, f"seed={seed}"])
+    method = recipe.load(place.recipe, row.set, defaults=changes).discovery.method
+    return recipe.load(place.recipe, [*place.methods.get(method, []), *row.set, f"seed={seed}"], defaults=changes)

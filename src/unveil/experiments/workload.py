@@ -17,11 +17,11 @@ from unveil.data.views import Views, make_views
 from unveil.errors import UnveilError
 from unveil.methods.catalog import make_method
 from unveil.methods.method import Context
-from unveil.methods.ncl import NCL
+from unveil.methods.ncl import NCL, NCLSettings
 from unveil.models import Encoder, build_encoder
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
-from unveil.settings import Discovery, Settings
+from unveil.settings import Settings
 from unveil.training.loop import step_on
 
 
@@ -51,7 +51,7 @@ class Workload:
         if cache is not None:
             views = random_cache(cache, self.model, views, device)
             self.model.skip_trunk()
-        self.objective = make_objective(self.model, config, device)
+        self.objective = make_objective(self.model, settings, device)
         self.optimizer = torch.optim.SGD(
             self.model.trained(), lr=1e-6, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
         )
@@ -64,7 +64,7 @@ class Workload:
             device=device,
             labelled_per_batch=config.labelled_per_batch or config.batch // 2,
         )
-        self.batches = self._batches(late_epoch(config))
+        self.batches = self._batches(late_epoch(settings))
 
     def _batches(self, first: int) -> Iterator[Batch]:
         for epoch in itertools.count(first):
@@ -79,15 +79,16 @@ class Losses:
     """Heads, losses and queues of a step, on random features in place of an encoder's."""
 
     def __init__(
-        self, config: Discovery, device: torch.device, *, dim: int = 512, classes: tuple[int, int] = (5, 5)
+        self, settings: Settings, device: torch.device, *, dim: int = 512, classes: tuple[int, int] = (5, 5)
     ) -> None:
         encoder = Encoder(nn.Identity(), nn.Identity(), dim)
-        self.objective = make_objective(make_model(encoder, classes, device, torch.float32), config, device)
+        self.objective = make_objective(make_model(encoder, classes, device, torch.float32), settings, device)
+        config = settings.discovery
         draw = rng.generator(0, "features", device=device)
         z, z_hat = torch.randn(2, config.batch, dim, generator=draw, device=device).relu_()
         labelled = config.labelled_per_batch or config.batch // 2
         y = torch.randint(classes[0], (labelled,), generator=draw, device=device)
-        self.batch = Batch(views=(z.requires_grad_(), z_hat.requires_grad_()), y=y, epoch=late_epoch(config), step=0)
+        self.batch = Batch(views=(z.requires_grad_(), z_hat.requires_grad_()), y=y, epoch=late_epoch(settings), step=0)
 
     def step(self) -> None:
         """Forward, backward to the features, and the upkeep of the queues."""
@@ -96,9 +97,10 @@ class Losses:
         self.objective.after_step()
 
 
-def late_epoch(config: Discovery) -> int:
+def late_epoch(settings: Settings) -> int:
     """An epoch in which every loss is on."""
-    return max(config.ncl_start, config.scl_start, config.hng_start)
+    config = settings.method
+    return max(getattr(config, name, 0) for name in ("ncl_start", "scl_start", "hng_start"))
 
 
 def make_model(encoder: Encoder, classes: tuple[int, int], device: torch.device, precision: torch.dtype) -> Model:
@@ -107,12 +109,15 @@ def make_model(encoder: Encoder, classes: tuple[int, int], device: torch.device,
     return Model(encoder, known, novel, precision).to(device).train()
 
 
-def make_objective(model: Model, config: Discovery, device: torch.device) -> NCL:
+def make_objective(model: Model, settings: Settings, device: torch.device) -> NCL:
     """Neighborhood contrastive learning with full queues."""
+    config = settings.method
+    if not isinstance(config, NCLSettings):
+        raise UnveilError(f"discovery.method is '{settings.discovery.method}': only ncl and ncl-hng can be measured")
     labels = np.repeat([0, UNLABELLED], [config.queue_labelled or config.queue, config.queue])
-    objective = make_method(model, Context(config=config, seed=0, labels=labels, features=_no_features))
-    if not isinstance(objective, NCL):
-        raise UnveilError(f"discovery.method is '{config.method}': only ncl and ncl-hng can be measured")
+    context = Context(settings=config, seed=0, labels=labels, features=_no_features)
+    objective = make_method(settings.discovery.method, model, context)
+    assert isinstance(objective, NCL)
     objective.to(device)
     draw = rng.generator(0, "queues", device=device)
     u, l = (  # noqa: E741
@@ -121,8 +126,7 @@ def make_objective(model: Model, config: Discovery, device: torch.device) -> NCL
     )
     y = torch.randint(model.known_head.out_features, (len(l),), generator=draw, device=device)
     slots_u, slots_l = objective.queue_u.push(u), objective.queue_l.push(l, y)
-    if objective.products is not None:
-        objective.products.refresh(objective.queue_u, objective.queue_l, slots_u, slots_l[:0])
+    objective.queues_changed(slots_u, slots_l[:0])
     return objective
 
 

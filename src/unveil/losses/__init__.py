@@ -8,6 +8,7 @@ from unveil.losses.hard_negatives import hard_negatives
 from unveil.losses.pairs import calibrated_threshold, cosine_pairs, nearest_pairs, ranking_pairs
 from unveil.losses.predictions import consistency, pairwise_bce, pairwise_kl
 from unveil.losses.rampup import sigmoid_rampup
+from unveil.losses.sinkhorn import sinkhorn, swapped_prediction
 
 __all__ = [
     "calibrated_threshold",
@@ -20,5 +21,7 @@ __all__ = [
     "pairwise_kl",
     "ranking_pairs",
     "sigmoid_rampup",
+    "sinkhorn",
     "supervised_contrastive",
+    "swapped_prediction",
 ]

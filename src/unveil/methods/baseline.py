@@ -1,6 +1,7 @@
 """The paper's baseline (Sec. 3.1): cross-entropy + binary cross-entropy on pairs + consistency."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +19,51 @@ from unveil.losses import (
 )
 from unveil.methods.method import Context, Method
 from unveil.models.model import Model
-from unveil.settings import Discovery, Pairs
+from unveil.settings import MethodSettings, expect
+
+Pairs = Literal["cosine", "rank", "calibrated", "ranking"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsistencySettings(MethodSettings):
+    """The consistency loss and its rising weight (Eq. 4)."""
+
+    consistency: float = 5.0
+    """γ: the final weight of the consistency loss."""
+    rampup: float = 50
+    """T: epochs over which that weight rises."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseLossSettings(ConsistencySettings):
+    """ℓ_base, whatever the rule for pairs."""
+
+    ce_weight: float = 1.0
+    """Of the cross-entropy on known classes."""
+    bce_weight: float = 1.0
+    """Of the binary cross-entropy on pairs of unlabelled rows."""
+    consistency_rows: Literal["own", "all"] = "own"
+    """Each row through its own head (paper), or every row through both heads (published code)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineSettings(BaseLossSettings):
+    """ℓ_base, and the rule for pairs."""
+
+    pairs: Pairs = "cosine"
+    """How positive pairs are chosen: cosine ≥ threshold (paper), each row's nearest, a threshold calibrated on known
+    classes, or equal top-ranked dimensions (ranking statistics)."""
+    threshold: float = 0.95
+    """λ of `cosine`."""
+    rank_fraction: float = 0.5
+    """c of `rank`: each row's nearest c/C_u of the batch."""
+    ranking_top: int = 5
+    """Dimensions that `ranking` compares."""
+
+    def __post_init__(self) -> None:
+        expect(-1 <= self.threshold <= 1, f"threshold is {self.threshold}: give a cosine, from -1 to 1")
+        expect(self.rank_fraction > 0, f"rank_fraction is {self.rank_fraction}: give a positive number")
+        expect(self.ranking_top >= 1, f"ranking_top is {self.ranking_top}: give 1 or more")
 
 
 @dataclass(frozen=True)
@@ -40,8 +85,8 @@ def encode_pair(model: Model, batch: Batch) -> Outputs:
     return Outputs(z, z_hat, batch.y)
 
 
-def positive_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: Discovery, n_novel: int) -> Tensor:
-    """The pairs of unlabelled rows that are taken to share a class, by the rule of the recipe."""
+def chosen_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: BaselineSettings, n_novel: int) -> Tensor:
+    """(B, B): the pairs of unlabelled rows that are taken to share a class, by the rule of the recipe."""
     match config.pairs:
         case "cosine":
             return cosine_pairs(z_u, config.threshold)
@@ -54,11 +99,17 @@ def positive_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: Discovery, n_nov
 
 
 def base_losses(
-    model: Model, config: Discovery, out: Outputs, epoch: int, known_head: nn.Module | None = None
+    model: Model,
+    config: BaseLossSettings,
+    out: Outputs,
+    same: Tensor,
+    epoch: int,
+    known_head: nn.Module | None = None,
 ) -> dict[str, Tensor]:
     """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5), with ℓ_ce as usual, without the factor 1/C_l of Eq. 1.
 
-    A batch may lack labelled or unlabelled rows. `known_head` takes the place of the model's.
+    same: (B, B), the pairs of unlabelled rows that are taken to share a class. A batch may lack labelled or unlabelled
+    rows. `known_head` takes the place of the model's.
     """
     split, own = out.labelled, config.consistency_rows == "own"
     head = model.known_head if known_head is None else known_head
@@ -67,7 +118,6 @@ def base_losses(
     p = model.novel_head(out.z[split:] if own else out.z).softmax(dim=1)
     p_hat = model.novel_head(out.z_hat[split:] if own else out.z_hat).softmax(dim=1)
     first = 0 if own else split  # of the unlabelled rows in p
-    same = positive_pairs(out.z[split:], out.z[:split], out.y, config, model.novel_head.out_features)
     agreement = consistency(known.softmax(dim=1), known_hat.softmax(dim=1)) + consistency(p, p_hat)
     losses = {
         "bce": config.bce_weight * pairwise_bce(p[first:], p_hat[first:], same),
@@ -81,13 +131,28 @@ def base_losses(
 class Baseline(Method):
     """CE on labelled rows, BCE on pairs of unlabelled ones, consistency on both."""
 
-    pairs: Pairs | None = None
-    """A pair rule that belongs to the method; None: the recipe's."""
+    Settings: ClassVar[type[MethodSettings]] = BaselineSettings
 
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)
-        config = context.config
-        self.config = config if self.pairs is None else replace(config, pairs=self.pairs)
+        self.config = context.settings_as(BaselineSettings)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        return base_losses(self.model, self.config, encode_pair(self.model, batch), batch.epoch)
+        out = encode_pair(self.model, batch)
+        return base_losses(self.model, self.config, out, self.pairs_of(out), batch.epoch)
+
+    def pairs_of(self, out: Outputs) -> Tensor:
+        """The positive pairs of a batch."""
+        return self.positive_pairs(out.z[out.labelled :], out.z[: out.labelled], out.y)
+
+    def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor) -> Tensor:
+        return chosen_pairs(z_u, z_l, y, self.config, self.model.novel_head.out_features)
+
+    def advice_on_pairs(self) -> list[str]:
+        return [] if self.config.pairs == "rank" else ["method.pairs=rank"]
+
+    @classmethod
+    def for_unbalanced(cls, settings: MethodSettings, share: float) -> dict[str, float]:
+        """Fewer pairs: a batch has few items of the smallest cluster."""
+        assert isinstance(settings, BaselineSettings)
+        return {"rank_fraction": settings.rank_fraction * max(share, 0.3)}

@@ -1,6 +1,6 @@
-"""Discovery methods by name."""
+"""Discovery methods by name. A new one is entered here."""
 
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, suggest
 from unveil.methods.baseline import Baseline
 from unveil.methods.dtc import DTC
 from unveil.methods.kmeans import KMeans
@@ -8,7 +8,9 @@ from unveil.methods.method import Context, Method
 from unveil.methods.ncl import NCL, NCLWithHNG
 from unveil.methods.ranking import Ranking, RankingPlus
 from unveil.methods.similarity import KCL, MCL
+from unveil.methods.uno import UNO
 from unveil.models.model import Model
+from unveil.settings import MethodSettings
 
 METHODS: dict[str, type[Method]] = {
     "kmeans": KMeans,
@@ -20,15 +22,22 @@ METHODS: dict[str, type[Method]] = {
     "baseline": Baseline,
     "ncl": NCL,
     "ncl-hng": NCLWithHNG,
+    "uno": UNO,
 }
-NAMES = tuple(METHODS)
-BY_SIMILARITY = ("kcl", "mcl")
-"""Those that need the similarity stage."""
 
 
-def make_method(model: Model, context: Context) -> Method:
-    """The objective of the discovery stage."""
-    name = context.config.method
+def method_class(name: str) -> type[Method]:
+    """The method of this name, or an error with the nearest name."""
     if name not in METHODS:
-        raise UnveilError(f"discovery.method is '{name}': there are {', '.join(NAMES)}")
-    return METHODS[name](model, context)  # type: ignore[call-arg]
+        raise UnveilError(f"discovery.method is '{name}'{suggest(name, METHODS)}")
+    return METHODS[name]
+
+
+def settings_class(name: str) -> type[MethodSettings]:
+    """What the method of this name can be told."""
+    return method_class(name).Settings
+
+
+def make_method(name: str, model: Model, context: Context) -> Method:
+    """The objective of the discovery stage."""
+    return method_class(name)(model, context)  # type: ignore[call-arg]

@@ -5,6 +5,9 @@ centres μ, and its target p sharpens q:
     q_ik ∝ 1 / (1 + |f_i − μ_k|²)        p_ik ∝ q_ik² / Σ_i q_ik
 """
 
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
 import torch
 import torch.nn.functional as F
 from sklearn.cluster import KMeans
@@ -13,12 +16,30 @@ from torch import Tensor, nn
 
 from unveil.data.loader import Batch
 from unveil.losses import sigmoid_rampup
+from unveil.methods.baseline import ConsistencySettings
 from unveil.methods.method import Context, Method
 from unveil.models.model import Model
+from unveil.settings import MethodSettings, expect
 
 KEPT = 0.6
 """Share of the past in an average of predictions."""
 PIECE = 4096  # items whose distances to all centres are computed together
+
+
+@dataclass(frozen=True, kw_only=True)
+class DTCSettings(ConsistencySettings):
+    """Which variant, and when its targets change."""
+
+    variant: Literal["baseline", "pi", "te", "tep"] = "pi"
+    """Nothing more, consistency of two views, with past predictions, or targets from past predictions."""
+    warmup_epochs: int = 10
+    """Epochs with the targets of the start."""
+    interval: int = 5
+    """Epochs between new targets after that."""
+
+    def __post_init__(self) -> None:
+        expect(self.warmup_epochs >= 0, f"warmup_epochs is {self.warmup_epochs}: give 0 or more")
+        expect(self.interval >= 1, f"interval is {self.interval}: give 1 or more epochs")
 
 
 class DTC(Method):
@@ -27,7 +48,9 @@ class DTC(Method):
     In the warm-up the targets are those of the start and there is nothing else; epochs count from its end.
     """
 
+    Settings: ClassVar[type[MethodSettings]] = DTCSettings
     unlabelled_only = True
+    starts_from_clusters = False
     place: Tensor
     targets: Tensor
     ensemble: Tensor
@@ -36,7 +59,7 @@ class DTC(Method):
 
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)
-        self.context, self.config = context, context.config
+        self.context, self.config = context, context.settings_as(DTCSettings)
         classes, dim, items = model.novel_head.out_features, model.encoder.dim, len(context.unlabelled)
         axes = min(classes, dim, max(1, items - 1))
         self.project = nn.Linear(dim, axes)
@@ -45,7 +68,7 @@ class DTC(Method):
         place[torch.from_numpy(context.unlabelled)] = torch.arange(items)
         self.register_buffer("place", place, persistent=False)  # of a row among the unlabelled ones
         self.register_buffer("targets", torch.zeros(items, classes))
-        averaged = items if self.config.dtc_variant in ("te", "tep") else 0
+        averaged = items if self.config.variant in ("te", "tep") else 0
         self.register_buffer("ensemble", torch.zeros(averaged, classes))
         self.register_buffer("seen", torch.zeros(averaged, classes))
         self.register_buffer("times", torch.zeros(averaged))  # how often a row has entered the average
@@ -54,14 +77,14 @@ class DTC(Method):
         return [*self.model.trained(), *self.project.parameters(), self.centers]
 
     def before_epoch(self, epoch: int) -> None:
-        variant, age = self.config.dtc_variant, epoch - self.config.dtc_warmup
+        variant, age = self.config.variant, epoch - self.config.warmup_epochs
         if epoch == 0:
             self._start()
             self.targets.copy_(sharpened(self._clean_assignments()))
         if variant == "te" and age > 0:
             self._average(self.seen)
             self.seen.zero_()
-        due = age >= 0 and age % self.config.dtc_interval == 0
+        due = age >= 0 and age % self.config.interval == 0
         if age < 0 or not (due or variant == "tep"):
             return
         q = self._clean_assignments()
@@ -72,7 +95,7 @@ class DTC(Method):
             self.targets.copy_(sharpened(q))
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        config, variant, age = self.config, self.config.dtc_variant, batch.epoch - self.config.dtc_warmup
+        config, variant, age = self.config, self.config.variant, batch.epoch - self.config.warmup_epochs
         assert batch.rows is not None
         rows = self.place[batch.rows]
         views = batch.views if variant == "pi" and age >= 0 else batch.views[:1]
@@ -92,6 +115,7 @@ class DTC(Method):
     def after_epoch(self) -> None:
         """The nearest centre as a linear head: |f − μ|² is smallest where 2 μ·f − |μ|² is largest, f = Wz + b."""
         head = self.model.novel_head
+        assert isinstance(head, nn.Linear)
         head.weight.copy_(2 * self.centers @ self.project.weight)
         head.bias.copy_(2 * self.centers @ self.project.bias - self.centers.square().sum(dim=1))
 
@@ -121,13 +145,13 @@ class DTC(Method):
     @torch.no_grad()
     def _start(self) -> None:
         z = self.context.features(self.context.unlabelled)
-        fitted = PCA(len(self.project.bias), random_state=self.context.seed).fit(z.cpu().numpy())
-        axes = torch.from_numpy(fitted.components_).to(z)
+        pca = PCA(len(self.project.bias), random_state=self.context.seed).fit(z.cpu().numpy())
+        axes = torch.from_numpy(pca.components_).to(z)
         scale = (z - z.mean(dim=0)).matmul(axes.T).std().clamp_min(1e-6)  # t-distributed neighbourhoods have width 1
         self.project.weight.copy_(axes / scale)
         self.project.bias.copy_(-(axes @ z.mean(dim=0)) / scale)
-        found = KMeans(len(self.centers), n_init=20, random_state=self.context.seed).fit(self.project(z).cpu().numpy())
-        self.centers.copy_(torch.from_numpy(found.cluster_centers_).to(z))
+        fitted = KMeans(len(self.centers), n_init=20, random_state=self.context.seed).fit(self.project(z).cpu().numpy())
+        self.centers.copy_(torch.from_numpy(fitted.cluster_centers_).to(z))
 
 
 def sharpened(q: Tensor) -> Tensor:

@@ -1,15 +1,18 @@
 """The six variants of hard negative generation that the paper compares with (Sec. 4.2)."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from unveil.losses.hard_negatives import hard_negatives, hardest_mixtures, pair_products
-from unveil.settings import Discovery
+
+if TYPE_CHECKING:
+    from unveil.methods.ncl import HNGSettings
 
 
-def easy_negatives(config: Discovery, stored: int, k1: int) -> int:
+def easy_negatives(config: "HNGSettings", stored: int, k1: int) -> int:
     """k2, but never so many that pseudo-positives would be among them."""
     return min(config.k_easy, stored - k1)
 
@@ -19,7 +22,7 @@ def variant(
     cosines: Tensor,
     queue_u: Tensor,
     queue_l: Tensor,
-    config: Discovery,
+    config: "HNGSettings",
     k1: int,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor | None]:
@@ -41,7 +44,7 @@ def variant(
         return hardest_mixtures(za, zb, a, b, pair_products(*memories, a, b), mixes=mixes, k_hard=config.k_hard)
 
     rounds, width = config.rounds, easy.shape[1]
-    match config.hng_variant:
+    match config.variant:
         case "v1":  # the easiest are removed
             return cosines.scatter(1, easy, float("-inf")), None
         case "v2":  # the easiest are replaced by generated ones
@@ -68,7 +71,7 @@ def variant(
             places = torch.randint(width, (len(z), width * rounds), generator=generator, device=z.device)
             return cosines, mixed(cosines, cosines, easy.repeat(1, rounds), easy.gather(1, places), (queue_u, queue_u))
         case "v6":  # easiest with the nearest labelled
-            near = zl.detach().topk(min(k, len(queue_l)), dim=1, sorted=False).indices
-            places = torch.randint(near.shape[1], (len(z), width * rounds), generator=generator, device=z.device)
-            return cosines, mixed(cosines, zl, easy.repeat(1, rounds), near.gather(1, places), (queue_u, queue_l))
-    raise AssertionError(config.hng_variant)
+            nearest = zl.detach().topk(min(k, len(queue_l)), dim=1, sorted=False).indices
+            places = torch.randint(nearest.shape[1], (len(z), width * rounds), generator=generator, device=z.device)
+            return cosines, mixed(cosines, zl, easy.repeat(1, rounds), nearest.gather(1, places), (queue_u, queue_l))
+    raise AssertionError(config.variant)

@@ -2,6 +2,7 @@
 
 import torch
 from sklearn.cluster import KMeans as Fit
+from torch import nn
 
 from unveil.methods.method import Context, Method
 from unveil.models.model import Model
@@ -11,6 +12,7 @@ class KMeans(Method):
     """The novel head becomes the nearest centre: |z − c|² is smallest where 2 z·c − |c|² is largest."""
 
     trains = False
+    starts_from_clusters = False
 
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)
@@ -19,6 +21,7 @@ class KMeans(Method):
     @torch.no_grad()
     def after_epoch(self) -> None:
         head = self.model.novel_head
+        assert isinstance(head, nn.Linear)
         z = self.context.features(self.context.unlabelled)
         fitted = Fit(head.out_features, n_init=10, random_state=self.context.seed).fit(z.cpu().numpy())
         centers = torch.from_numpy(fitted.cluster_centers_).to(z)

@@ -1,51 +1,121 @@
 """Neighborhood contrastive learning (Sec. 3.2-3.5), with or without hard negative generation."""
 
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
 import torch.nn.functional as F
 from torch import Tensor
 
 from unveil import rng
 from unveil.data.loader import Batch
 from unveil.losses import hard_negatives, neighborhood_contrastive, supervised_contrastive
-from unveil.methods.baseline import Outputs, base_losses, encode_pair
+from unveil.methods.baseline import Baseline, BaselineSettings, Outputs, base_losses, encode_pair
 from unveil.methods.hng_variants import easy_negatives, variant
-from unveil.methods.method import Context, Method
+from unveil.methods.method import Context, Variation
 from unveil.models.model import Model
 from unveil.models.queue import Products, Queue
-from unveil.settings import Discovery
+from unveil.settings import MethodSettings, expect
 
 MOST_PRODUCTS = 100_000_000
 """u·l that are kept beside the queues, 400 MB; with longer queues they are computed for the drawn pairs alone."""
 
 
-class NCL(Method):
+@dataclass(frozen=True, kw_only=True)
+class NCLSettings(BaselineSettings):
+    """ℓ_base, and the contrastive losses with their queues. Symbols are the paper's."""
+
+    ncl_weight: float = 1.0
+    """Of the neighborhood contrastive loss."""
+    scl_weight: float = 1.0
+    """Of the supervised contrastive loss."""
+    queue: int = 2000
+    """|M| of the unlabelled queue."""
+    queue_labelled: int | None = None
+    """|M| of the labelled queue; None: the same."""
+    k1: int | None = None
+    """Pseudo-positives of a query (0: the second view alone); None: k1_fraction · |M| / C_u."""
+    k1_fraction: float = 0.5
+    """Pseudo-positives as a share of what a class has in the queue."""
+    alpha: float = 0.2
+    """α: weight of the second view among the positives."""
+    temperature: float = 0.05
+    """τ"""
+    view_among_neighbors: bool = False
+    """The second view competes for a place among the k1 neighbors, as in the published code."""
+    ncl_start: int = 1
+    """First epoch (from 0) with the neighborhood contrastive loss on unlabelled samples."""
+    scl_start: int = 1
+    """First epoch with the supervised contrastive loss on labelled samples."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(0 <= self.alpha <= 1, f"alpha is {self.alpha}: give a number from 0 to 1")
+        expect(self.temperature > 0, f"temperature is {self.temperature}: give a positive number")
+        expect(self.queue >= 1, f"queue is {self.queue}: give 1 or more")
+        for name, least in (("queue_labelled", 1), ("k1", 0)):
+            value = getattr(self, name)
+            expect(value is None or value >= least, f"{name} is {value}: give {least} or more, or none for the default")
+
+    def neighbors(self, stored: int, n_novel: int) -> int:
+        """k1 = |M| / C_u / 2 unless the recipe says otherwise (Sec. 4.1)."""
+        return self.k1 if self.k1 is not None else max(1, int(self.k1_fraction * stored / n_novel))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HNGSettings(NCLSettings):
+    """Those of NCL, and hard negative generation."""
+
+    hng_start: int = 3
+    """First epoch with hard negatives."""
+    k_easy: int = 400
+    """k2: easiest negatives that are mixed."""
+    k_hard: int = 400
+    """Hardest mixtures that are kept."""
+    rounds: int = 5
+    """N: times the easy negatives are gone through."""
+    mixes: tuple[float, ...] = (1 / 3, 2 / 3)
+    """μ"""
+    variant: Literal["", "v1", "v2", "v3", "v4", "v5", "v6"] = ""
+    """A variant of hard negative generation that the paper compares with."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("k_easy", "k_hard", "rounds"):
+            expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
+        expect(
+            len(self.mixes) > 0 and all(0 < mu < 1 for mu in self.mixes),
+            f"mixes is {list(self.mixes)}: give numbers between 0 and 1",
+        )
+
+
+class NCL(Baseline):
     """ℓ_all = ℓ_base + ℓ_ncl + ℓ_scl (Eq. 16).
 
     Queues never hold more than there is data: a queue that outlives an epoch stores several copies of one item,
     which then fill its own list of neighbours.
     """
 
-    hng = False
+    Settings: ClassVar[type[MethodSettings]] = NCLSettings
+    variations = (Variation("many neighbours", {"k1_fraction": 0.5}, "with five times as many neighbours"),)
+    config: NCLSettings
 
     def __init__(self, model: Model, context: Context) -> None:
-        super().__init__(model)
-        config = context.config
+        super().__init__(model, context)
+        config = context.settings_as(NCLSettings)
         self.config, self.seed = config, context.seed
         dim = model.encoder.dim
         self.queue_u = Queue(min(config.queue, len(context.unlabelled)), dim)
         self.queue_l = Queue(min(config.queue_labelled or config.queue, len(context.labelled)), dim)
-        kept = self.hng and not config.hng_variant and self.queue_u.size * self.queue_l.size <= MOST_PRODUCTS
-        self.products = Products(self.queue_u.size, self.queue_l.size) if kept else None
-        self._stored: Tensor | None = None
-        self.k1 = neighbors(config, self.queue_u.size, model.novel_head.out_features)
+        self.k1 = self.neighbors(self.queue_u.size)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         config, split = self.config, batch.labelled
         out = encode_pair(self.model, batch)
-        losses = base_losses(self.model, config, out, batch.epoch)
+        losses = base_losses(self.model, config, out, self.pairs_of(out), batch.epoch)
         if batch.epoch >= config.ncl_start and config.ncl_weight:
             z = F.normalize(out.z[split:], dim=1)
             cosines = z @ self.queue_u.filled().T  # (B, M), for both the neighbours and the hard negatives
-            cosines, hard = self._hard(z, cosines, batch)
+            cosines, hard = self.negatives(z, cosines, batch)
             losses["ncl"] = config.ncl_weight * neighborhood_contrastive(
                 z,
                 out.z_hat[split:],
@@ -74,26 +144,57 @@ class NCL(Method):
     def after_step(self) -> None:
         """The features of the step enter the queues, which its gradient was still reading."""
         z, y, split = self._seen.z, self._seen.y, self._seen.labelled
-        slots_u = self.queue_u.push(z[split:])
-        slots_l = self.queue_l.push(z[:split], y)
-        if self.products is not None:
-            self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l, self._stored)
-            self._stored = None
+        self.queues_changed(self.queue_u.push(z[split:]), self.queue_l.push(z[:split], y))
 
-    def _hard(self, z: Tensor, cosines: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+    def negatives(self, z: Tensor, cosines: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """The cosines to the queue that take part in the loss (B, M), and those to further negatives (B, m)."""
+        return cosines, None
+
+    def queues_changed(self, slots_u: list[slice], slots_l: list[slice]) -> None:
+        """These slots of the queues have changed."""
+
+    def neighbors(self, stored: int) -> int:
+        return self.config.neighbors(stored, self.model.novel_head.out_features)
+
+    @classmethod
+    def for_unbalanced(cls, settings: MethodSettings, share: float) -> dict[str, float]:
+        """Fewer neighbors too: k1 = |M| / C / 2 takes clusters to be of equal size."""
+        assert isinstance(settings, NCLSettings)
+        return {"k1_fraction": settings.k1_fraction * share, **super().for_unbalanced(settings, share)}
+
+
+class NCLWithHNG(NCL):
+    """With hard negatives from mixtures of unlabelled and labelled features (Sec. 3.4)."""
+
+    Settings: ClassVar[type[MethodSettings]] = HNGSettings
+    config: HNGSettings
+
+    def __init__(self, model: Model, context: Context) -> None:
+        super().__init__(model, context)
+        self.config = context.settings_as(HNGSettings)
+        kept = not self.config.variant and self.queue_u.size * self.queue_l.size <= MOST_PRODUCTS
+        self.products = Products(self.queue_u.size, self.queue_l.size) if kept else None
+        self._to_labelled: Tensor | None = None
+
+    def queues_changed(self, slots_u: list[slice], slots_l: list[slice]) -> None:
+        if self.products is not None:
+            self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l, self._to_labelled)
+            self._to_labelled = None
+
+    def negatives(self, z: Tensor, cosines: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """The cosines to the queue, of which a variant may take some away, and the generated negatives."""
         config = self.config
-        if not self.hng or batch.epoch < config.hng_start:
+        if batch.epoch < config.hng_start:
             return cosines, None
         queues = self.queue_u.filled(), self.queue_l.filled()
         generator = rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device)
-        if config.hng_variant:
+        if config.variant:
             return variant(z, cosines, *queues, config, self.k1, generator)
         k_easy = easy_negatives(config, len(self.queue_u), self.k1)
         if k_easy < 1:
             return cosines, None
         to_labelled = z @ queues[1].T
-        self._stored = to_labelled.detach()[-self.queue_u.size :]  # what `after_step` would compute again
+        self._to_labelled = to_labelled.detach()[-self.queue_u.size :]  # what `queues_changed` would compute again
         return cosines, hard_negatives(
             z,
             *queues,
@@ -106,14 +207,3 @@ class NCL(Method):
             products=None if self.products is None else self.products.filled(self.queue_u, self.queue_l),
             unit=True,
         )
-
-
-class NCLWithHNG(NCL):
-    """With hard negatives from mixtures of unlabelled and labelled features (Sec. 3.4)."""
-
-    hng = True
-
-
-def neighbors(config: Discovery, queue: int, n_novel: int) -> int:
-    """k1 = |M| / C_u / 2 unless the recipe says otherwise (Sec. 4.1)."""
-    return config.k1 if config.k1 is not None else max(1, int(config.k1_fraction * queue / n_novel))

@@ -1,26 +1,58 @@
 """Ranking statistics (AutoNovel, ICLR 2020), and its incremental form with one head over all classes."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unveil import rng
 from unveil.data.loader import Batch
-from unveil.losses import sigmoid_rampup
-from unveil.methods.baseline import Baseline, base_losses, encode_pair
-from unveil.methods.method import Context
+from unveil.losses import ranking_pairs, sigmoid_rampup
+from unveil.methods.baseline import BaseLossSettings, Outputs, base_losses, encode_pair
+from unveil.methods.method import Context, Method
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
-from unveil.settings import Pairs
+from unveil.settings import MethodSettings, expect
 
 PSEUDO = 0.05
 """Final weight of the pseudo-labels, as published."""
 
 
-class Ranking(Baseline):
+@dataclass(frozen=True, kw_only=True)
+class RankingSettings(BaseLossSettings):
+    """ℓ_base, with pairs by ranking statistics."""
+
+    ranking_top: int = 5
+    """A pair is positive where so many largest features are the same dimensions."""
+
+    def __post_init__(self) -> None:
+        expect(self.ranking_top >= 1, f"ranking_top is {self.ranking_top}: give 1 or more")
+
+
+class Ranking(Method):
     """The baseline with pairs whose largest features are the same dimensions."""
 
-    pairs: Pairs = "ranking"
+    Settings: ClassVar[type[MethodSettings]] = RankingSettings
+
+    def __init__(self, model: Model, context: Context) -> None:
+        super().__init__(model)
+        self.config = context.settings_as(RankingSettings)
+
+    def losses(self, batch: Batch) -> dict[str, Tensor]:
+        return self.base_losses(encode_pair(self.model, batch), batch.epoch)
+
+    def base_losses(self, out: Outputs, epoch: int, known_head: nn.Module | None = None) -> dict[str, Tensor]:
+        """ℓ_base with the method's own pairs."""
+        same = ranking_pairs(out.z[out.labelled :], self.config.ranking_top)
+        return base_losses(self.model, self.config, out, same, epoch, known_head)
+
+    def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor) -> Tensor:
+        return ranking_pairs(z_u, self.config.ranking_top)
+
+    def advice_on_pairs(self) -> list[str]:
+        return [f"method.ranking_top={max(1, self.config.ranking_top - 2)}"]
 
 
 class RankingPlus(Ranking):
@@ -28,17 +60,14 @@ class RankingPlus(Ranking):
 
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model, context)
+        assert isinstance(model.known_head, nn.Linear)
         model.joint_head = widened(model.known_head, model.novel_head.out_features, context.seed)
-
-    def trained(self) -> list[nn.Parameter]:
-        assert self.model.joint_head is not None
-        return [*self.model.trained(), *self.model.joint_head.parameters()]
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         head, config = self.model.joint_head, self.config
         assert head is not None
         out = encode_pair(self.model, batch)
-        losses = base_losses(self.model, config, out, batch.epoch, known_head=head)
+        losses = self.base_losses(out, batch.epoch, known_head=head)
         z = out.z[out.labelled :]
         if len(z):
             with torch.no_grad():
@@ -50,7 +79,8 @@ class RankingPlus(Ranking):
     @torch.no_grad()
     def after_epoch(self) -> None:
         known, joint = self.model.known_head, self.model.joint_head
-        assert joint is not None
+        assert isinstance(known, nn.Linear)
+        assert isinstance(joint, nn.Linear)
         known.weight.copy_(joint.weight[: known.out_features])
         known.bias.copy_(joint.bias[: known.out_features])
 

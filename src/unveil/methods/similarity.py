@@ -1,6 +1,8 @@
 """Clustering by learned pairs: KCL (ICLR 2018) and MCL (ICLR 2019), and the training of the network that finds them."""
 
 import copy
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +13,35 @@ from unveil.losses import pairwise_bce, pairwise_kl
 from unveil.methods.method import Context, Method
 from unveil.models.model import Model
 from unveil.models.similarity import Similarity
+from unveil.settings import MethodSettings, Stage, expect
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilaritySettings(Stage):
+    """A stage before discovery: same class or not? Learned from pairs of labelled items."""
+
+    table: ClassVar[str] = "method.similarity"
+    epochs: int = 10
+    batch: int = 100
+    seed: int = 0
+    classes_per_batch: int = 20
+    """Batches hold so many known classes, or all where there are fewer, with equally many items of each."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self.epochs >= 1, f"epochs is {self.epochs}, and the method needs this stage: give 1 or more")
+        expect(
+            1 <= self.classes_per_batch <= self.batch,
+            f"classes_per_batch is {self.classes_per_batch} in batches of {self.batch}: give 1 to {self.batch}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairwiseSettings(MethodSettings):
+    """How the network that finds the pairs is trained."""
+
+    similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
+    """Its training stage."""
 
 
 class LearnSimilarity(Method):
@@ -34,7 +65,9 @@ class LearnSimilarity(Method):
 class Pairwise(Method):
     """Unlabelled pairs, as the similarity network sees them, are clustered by the novel head."""
 
+    Settings: ClassVar[type[MethodSettings]] = PairwiseSettings
     unlabelled_only = True
+    needs_similarity = True
 
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)

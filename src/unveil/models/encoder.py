@@ -16,6 +16,11 @@ from unveil.models.resnet import channels_last, resnet
 class Encoder(nn.Module):
     """A trunk that is frozen in discovery and a tail that trains."""
 
+    config: settings.Encoder | None = None
+    """What it was built from; None where it was put together by hand."""
+    shape: tuple[int, ...] = ()
+    """Of an item that goes in."""
+
     def __init__(self, trunk: nn.Module, tail: nn.Module, dim: int) -> None:
         super().__init__()
         self.trunk, self.tail, self.dim = trunk, tail, dim
@@ -32,6 +37,7 @@ def build_encoder(config: settings.Encoder, shape: tuple[int, ...], generator: t
     with torch.random.fork_rng(devices=[]):  # layers draw from the global stream when they are built
         torch.manual_seed(generator.initial_seed())
         encoder = Encoder(*_parts(config, shape))
+    encoder.config, encoder.shape = config, tuple(shape)
     if config.weights is not None:
         _load(encoder, Path(config.weights))
     channels_last(encoder)

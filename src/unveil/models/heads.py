@@ -1,8 +1,48 @@
-"""Linear classifiers on top of the features."""
+"""Classifiers on top of the features, and how each kind is described in a file and built again."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from unveil.errors import UnveilError
+
+
+class Prototypes(nn.Module):
+    """Cosines to one direction per class, divided by a temperature."""
+
+    def __init__(self, in_features: int, out_features: int, temperature: float = 0.1) -> None:
+        super().__init__()
+        self.in_features, self.out_features, self.temperature = in_features, out_features, temperature
+        self.weight = nn.Parameter(F.normalize(torch.randn(out_features, in_features), dim=1))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return F.normalize(z, dim=1) @ F.normalize(self.weight, dim=1).T / self.temperature
+
+
+class ProjectedPrototypes(nn.Module):
+    """Prototypes behind a small network: linear, BatchNorm, ReLU, linear."""
+
+    def __init__(
+        self, in_features: int, out_features: int, *, hidden: int, projection: int, temperature: float = 0.1
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.hidden, self.projection, self.temperature = hidden, projection, temperature
+        self.project = nn.Sequential(
+            nn.Linear(in_features, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, projection)
+        )
+        self.prototypes = Prototypes(projection, out_features, temperature)
+
+    def forward(self, z: Tensor) -> Tensor:
+        logits: Tensor = self.prototypes(self.project(z))
+        return logits
+
+
+Head = nn.Linear | Prototypes | ProjectedPrototypes
+"""Whatever turns features (B, D) into logits (B, C); all have `in_features` and `out_features`."""
 
 
 def linear_head(dim: int, classes: int, generator: torch.Generator) -> nn.Linear:
@@ -13,6 +53,45 @@ def linear_head(dim: int, classes: int, generator: torch.Generator) -> nn.Linear
         head.weight.uniform_(-bound, bound, generator=generator)
         head.bias.uniform_(-bound, bound, generator=generator)
     return head
+
+
+def drawn(seed: int, description: Mapping[str, Any]) -> Head:
+    """A head of any kind, drawn from a seed and not from the global stream."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return build_head(description)
+
+
+def describe_head(head: nn.Module) -> dict[str, Any]:
+    """Kind and sizes of a head, for a JSON file."""
+    match head:
+        case nn.Linear():
+            return {"kind": "linear", "inputs": head.in_features, "classes": head.out_features}
+        case Prototypes():
+            sizes = {"inputs": head.in_features, "classes": head.out_features}
+            return {"kind": "prototypes", **sizes, "temperature": head.temperature}
+        case ProjectedPrototypes():
+            sizes = {"inputs": head.in_features, "classes": head.out_features}
+            inner = {"hidden": head.hidden, "projection": head.projection}
+            return {"kind": "projected prototypes", **sizes, **inner, "temperature": head.temperature}
+    raise UnveilError(
+        f"a head of type {type(head).__name__} cannot be saved: use one of the kinds in unveil/models/heads.py, or "
+        "enter the new one there in `describe_head` and `build_head`"
+    )
+
+
+def build_head(description: Mapping[str, Any]) -> Head:
+    """A fresh head from what `describe_head` gave."""
+    values = dict(description)
+    kind, sizes = values.pop("kind"), (values.pop("inputs"), values.pop("classes"))
+    match kind:
+        case "linear":
+            return nn.Linear(*sizes, **values)
+        case "prototypes":
+            return Prototypes(*sizes, **values)
+        case "projected prototypes":
+            return ProjectedPrototypes(*sizes, **values)
+    raise UnveilError(f"unknown kind of head '{kind}'")
 
 
 @torch.no_grad()

@@ -1,29 +1,48 @@
-"""What is trained and stored: an encoder and two heads."""
+"""What is trained and stored: an encoder and its heads. A saved model carries its own architecture."""
 
 import contextlib
+import hashlib
+import json
 from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as serialise
 from torch import Tensor, nn
 
-from unveil.models.encoder import Encoder
+from unveil import files, rng, settings
+from unveil.errors import UnveilError
+from unveil.models.encoder import Encoder, build_encoder
 from unveil.models.freeze import frozen
+from unveil.models.heads import Head, describe_head, drawn
+from unveil.tables import build
 
 CHUNK = 16
 """Images that go through the frozen trunk at a time on a CPU: their activations stay in its cache."""
+FORMAT = 1
+"""Of the file. A reader refuses what is newer than itself."""
+KEY = "unveil model"
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class Model(nn.Module):
-    """Encoder, known head and novel head, and how they are run.
+    """Encoder, known head, novel head and whatever heads a method adds, and how they are run.
 
     After `freeze_trunk` a folded copy of the trunk does the work without a gradient; after `skip_trunk` the inputs
     already are the trunk's outputs.
     """
 
-    def __init__(self, encoder: Encoder, known_head: nn.Linear, novel_head: nn.Linear, precision: torch.dtype) -> None:
+    def __init__(self, encoder: Encoder, known_head: Head, novel_head: Head, precision: torch.dtype) -> None:
         super().__init__()
-        self.encoder, self.known_head, self.novel_head = encoder, known_head, novel_head
-        self.joint_head: nn.Linear | None = None  # over known and novel classes, where a method trains one
+        self.encoder = encoder
+        self.known_head: Head = known_head
+        self.novel_head: Head = novel_head
+        self.joint_head: Head | None = None  # over known and novel classes, where a method trains one
+        self.further_heads = nn.ModuleDict()  # whatever else a method trains, by name
+        self.comparable = False  # whether logits of known_head and novel_head are on one scale
         self.precision = precision
         self._inference_trunk: list[nn.Module] = []  # in a list, so that it is no part of the state
 
@@ -49,14 +68,98 @@ class Model(nn.Module):
 
     def trained(self) -> list[nn.Parameter]:
         """The parameters that may change: all, or tail and heads once the trunk is frozen."""
-        parts = [self.encoder.tail if self._inference_trunk else self.encoder, self.known_head, self.novel_head]
-        return [parameter for part in parts for parameter in part.parameters()]
+        heads = [self.known_head, self.novel_head, self.joint_head, self.further_heads]
+        parts = [self.encoder.tail if self._inference_trunk else self.encoder, *heads]
+        return [parameter for part in parts if part is not None for parameter in part.parameters()]
+
+    def joint(self, z: Tensor) -> Tensor | None:
+        """Logits (B, known + novel) of all classes on one scale; None where the heads were trained apart."""
+        if self.joint_head is not None:
+            return self.joint_head(z)  # type: ignore[no-any-return]
+        return torch.cat([self.known_head(z), self.novel_head(z)], dim=1) if self.comparable else None
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return next(self.known_head.parameters()).device
 
     def autocast(self) -> AbstractContextManager[object]:
         """Mixed precision where it was chosen."""
         if self.precision == torch.float32:
             return contextlib.nullcontext()
-        return torch.autocast(self.known_head.weight.device.type, self.precision)
+        return torch.autocast(self.device.type, self.precision)
+
+    def save(self, path: Path) -> None:
+        """Weights and architecture in one safetensors file."""
+        state = {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}
+        description = json.dumps({**_architecture(self), "digest": _digest(state)})
+        files.write(path, serialise(state, metadata={KEY: description}))
+
+    @staticmethod
+    def load(path: Path) -> "Model":
+        """What `save` wrote, on the CPU and in evaluation mode."""
+        if not path.is_file():
+            raise UnveilError(f"there is no model at {path}: check the path")
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        except (SafetensorError, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise UnveilError(f"{path} cannot be read ({reason}): copy it again, or train again") from None
+        if KEY not in metadata:
+            raise UnveilError(f"{path} holds weights without an architecture: give a file that Model.save wrote")
+        newer = False
+        try:
+            description = json.loads(metadata[KEY])
+            newer = description["format"] > FORMAT
+            model = _built(description)
+            model.load_state_dict(state)
+            if description["digest"] != _digest(state):
+                raise ValueError("its content has changed")
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            if newer:
+                raise UnveilError(f"{path} was written by a newer unveil: update unveil to load it") from None
+            reason = str(error).splitlines()[0]
+            raise UnveilError(f"{path} is damaged ({reason}): copy it again, or train again") from None
+        return model.eval()
+
+
+def _architecture(model: Model) -> dict[str, Any]:
+    encoder = model.encoder
+    if encoder.config is None:
+        raise UnveilError("an encoder that was put together by hand cannot be saved: make it with build_encoder")
+    heads: dict[str, Head | None] = {"known": model.known_head, "novel": model.novel_head, "joint": model.joint_head}
+    return {
+        "format": FORMAT,
+        "encoder": {key: value for key, value in asdict(encoder.config).items() if key != "weights"},
+        "shape": list(encoder.shape),
+        "heads": {name: describe_head(head) for name, head in heads.items() if head is not None},
+        "further_heads": {name: describe_head(head) for name, head in model.further_heads.items()},
+        "comparable": model.comparable,
+        "precision": str(model.precision).removeprefix("torch."),
+    }
+
+
+def _built(description: dict[str, Any]) -> Model:
+    """A model of this architecture; its weights are still those of a fresh one."""
+    config = build(settings.Encoder, description["encoder"], "encoder.")
+    encoder = build_encoder(config, tuple(description["shape"]), rng.generator(0, "loaded"))
+    heads = {name: drawn(0, head) for name, head in description["heads"].items()}
+    model = Model(encoder, heads["known"], heads["novel"], PRECISIONS[description["precision"]])
+    model.joint_head = heads.get("joint")
+    model.further_heads.update({name: drawn(0, head) for name, head in description["further_heads"].items()})
+    model.comparable = bool(description["comparable"])
+    return model
+
+
+def _digest(state: dict[str, Tensor]) -> str:
+    """A mark of the weights, by which a flipped bit is noticed."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, value in sorted(state.items()):
+        digest.update(name.encode())
+        digest.update(value.flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 @torch.no_grad()

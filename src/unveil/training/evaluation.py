@@ -1,6 +1,6 @@
 """How a model does, and why: scores against the hidden truth, and diagnostics. The only reader of `Truth`."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,7 @@ from torch import Tensor
 from unveil import rng
 from unveil.data.task import Task, Truth
 from unveil.data.views import Views
-from unveil.methods.baseline import positive_pairs
-from unveil.methods.catalog import METHODS
-from unveil.methods.ncl import neighbors
+from unveil.methods.method import Method
 from unveil.metrics import clustering_scores, open_accuracy
 from unveil.models.inference import features
 from unveil.models.model import Model
@@ -36,9 +34,9 @@ class Evaluator:
     config: Discovery
     seed: int
 
-    def discovery(self, model: Model) -> dict[str, Any]:
+    def discovery(self, model: Model, method: Method) -> dict[str, Any]:
         """Scores of the novel head, accuracy of the known head, diagnostics."""
-        z = features(model, self.views, self.task.unlabelled)
+        z, z_test = features(model, self.views, self.task.unlabelled), self._test_features(model)
         with torch.no_grad():
             p = model.novel_head(z).softmax(dim=1)
         clusters = p.argmax(dim=1).cpu().numpy()
@@ -46,20 +44,24 @@ class Evaluator:
         some = rng.numpy(self.seed, "labelled sample").permutation(self.task.labelled)[:QUERIES]
         return {
             **({} if self.truth is None else clustering_scores(self.truth.unlabelled, clusters)),
-            **self.test(model),
-            **self.open_test(model, z, clusters),
-            **self.diagnostics(z, features(model, self.views, some), self.task.labels[some]),
+            **({} if z_test is None else self.test(model, z_test)),
+            **({} if z_test is None else self.open_test(model, z_test, z, clusters)),
+            **self.diagnostics(method, z, features(model, self.views, some), self.task.labels[some]),
             "confidence": float(p.amax(dim=1).mean()),
             "clusters_used": int((sizes > 0.01 * len(clusters) / len(sizes)).sum()),
             "cluster_sizes": sizes.tolist(),
         }
 
-    @torch.no_grad()
-    def test(self, model: Model) -> dict[str, float]:
-        """Scores of the test split: novel classes by clustering, known classes by their head."""
+    def _test_features(self, model: Model) -> Tensor | None:
+        """Features of the test split; None where there is none, or nobody knows its classes."""
         if self.truth is None or self.test_views is None or len(self.test_views) == 0:
-            return {}
-        z = features(model, self.test_views, np.arange(len(self.test_views)))
+            return None
+        return features(model, self.test_views, np.arange(len(self.test_views)))
+
+    @torch.no_grad()
+    def test(self, model: Model, z: Tensor) -> dict[str, float]:
+        """Scores of the test split: novel classes by clustering, known classes by their head."""
+        assert self.truth is not None
         novel = self.truth.test >= len(self.task.known)
         mask = torch.from_numpy(novel).to(z.device)
         scores: dict[str, float] = {}
@@ -72,17 +74,20 @@ class Evaluator:
         return scores
 
     @torch.no_grad()
-    def open_test(self, model: Model, z_u: Tensor, clusters: NDArray[np.int64]) -> dict[str, float]:
+    def open_test(self, model: Model, z: Tensor, z_u: Tensor, clusters: NDArray[np.int64]) -> dict[str, float]:
         """Scores of the test split when nobody says which items are of known classes.
 
-        By the head over all classes where the method trains one. The two heads of the others are trained apart, so that
-        their logits cannot be compared: there an item belongs to the class or cluster whose mean direction is nearest.
+        By logits of all classes on one scale where the method has them. The two heads of the others are trained apart,
+        so that their logits cannot be compared: there an item belongs to the class or cluster whose mean direction is
+        nearest.
         """
-        if self.truth is None or self.test_views is None or len(np.unique(self.truth.test)) < 2:
+        assert self.truth is not None
+        if len(np.unique(self.truth.test)) < 2:
             return {}
-        z, known = features(model, self.test_views, np.arange(len(self.test_views))), len(self.task.known)
-        if model.joint_head is not None:
-            predicted = model.joint_head(z).argmax(dim=1)
+        known = len(self.task.known)
+        joint = model.joint(z)
+        if joint is not None:
+            predicted = joint.argmax(dim=1)
         else:
             some = rng.numpy(self.seed, "means").permutation(self.task.labelled)[:MEANS]
             labels = np.concatenate([self.task.labels[some], known + clusters])
@@ -95,44 +100,44 @@ class Evaluator:
 
     def supervised(self, model: Model) -> dict[str, float]:
         """After the supervised stage: the known head on test items."""
-        return {k: v for k, v in self.test(model).items() if k == "known_acc"}
+        z = self._test_features(model)
+        return {} if z is None else {k: v for k, v in self.test(model, z).items() if k == "known_acc"}
 
     def clusters(self, labels: NDArray[np.int64]) -> dict[str, float]:
         """Scores of any clustering of the unlabelled items."""
         assert self.truth is not None
         return clustering_scores(self.truth.unlabelled, labels)
 
-    def diagnostics(self, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64]) -> dict[str, float]:
-        """Why a run goes well or wrong: are neighbours and pairs of one class, and do the features still differ?
+    def diagnostics(self, method: Method, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64]) -> dict[str, float]:
+        """Why a run goes well or wrong: are neighbors and pairs of one class, and do the features still differ?
 
-        z: all unlabelled features; z_l, y_l: some labelled ones, on which the calibrated pair rule depends.
+        z: all unlabelled features; z_l, y_l: some labelled ones, on which a calibrated pair rule depends.
         """
         y = None if self.truth is None else torch.from_numpy(self.truth.unlabelled).to(z.device)
         order = torch.from_numpy(rng.numpy(self.seed, "diagnostics").permutation(len(z))).to(z.device)
         stored = order[: min(STORED, max(1, len(z) * 3 // 4))]
         queries = order[len(stored) :][:QUERIES]
         cosines = F.normalize(z[queries], dim=1) @ F.normalize(z[stored], dim=1).T
-        k = min(max(1, neighbors(self.config, len(stored), self.task.n_clusters)), len(stored))
-        near = cosines.topk(k, dim=1).indices
+        metrics = {"mean_cosine": float(cosines.mean())}
+        if y is not None:
+            k = min(max(1, method.neighbors(len(stored))), len(stored))
+            nearest = cosines.topk(k, dim=1).indices
+            metrics["neighbor_purity"] = float((y[stored][nearest] == y[queries][:, None]).float().mean())
         right = positives = pairs = 0.0
         known = torch.from_numpy(y_l).to(z.device)
-        rule = getattr(METHODS[self.config.method], "pairs", None) or self.config.pairs
-        config = replace(self.config, pairs=rule)
         for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
-            same = positive_pairs(z[rows], z_l, known, config, self.task.n_clusters)
+            same = method.positive_pairs(z[rows], z_l, known)
+            if same is None:  # the method has no rule for pairs
+                return metrics
             same &= ~torch.eye(len(same), dtype=torch.bool, device=same.device)
             if y is not None:
                 right += float((same & (y[rows][:, None] == y[rows])).sum())
             positives += float(same.sum())
             pairs += len(rows) * (len(rows) - 1)
-        found = {"pair_density": positives / max(pairs, 1.0), "mean_cosine": float(cosines.mean())}
-        if y is None:
-            return found
-        return {
-            "neighbor_purity": float((y[stored][near] == y[queries][:, None]).float().mean()),
-            "pair_precision": right / positives if positives else 0.0,
-            **found,
-        }
+        metrics["pair_density"] = positives / max(pairs, 1.0)
+        if y is not None:
+            metrics["pair_precision"] = right / positives if positives else 0.0
+        return metrics
 
     def _unlabelled_per_batch(self, unlabelled: int) -> int:
         if self.config.labelled_per_batch is not None:
@@ -140,27 +145,26 @@ class Evaluator:
         return max(2, round(self.config.batch * unlabelled / len(self.task)))
 
 
-def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery) -> list[str]:
+def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery, method: Method) -> list[str]:
     """What looks wrong, by name, and what to try that is not set already. None of it needs the truth."""
-    found = []
-    head = [] if config.novel_head != "random" else ["discovery.novel_head=kmeans"]
-    pairs = [] if config.pairs == "rank" else ["discovery.pairs=rank"]
+    messages = []
+    random_head = config.novel_head == "random" and method.starts_from_clusters
+    head = ["discovery.novel_head=kmeans"] if random_head else []
+    pairs = method.advice_on_pairs()
     batch = [f"more unlabelled items in a batch (discovery.batch={2 * config.batch})"]
-    if config.method in ("rs", "rs+"):  # they have a pair rule of their own
-        pairs = [f"discovery.ranking_top={max(1, config.ranking_top - 2)}"]
     if metrics.get("clusters_used", n_novel) < n_novel:
-        found.append(
+        messages.append(
             f"dead clusters: {int(metrics['clusters_used'])} of {n_novel} clusters are in use; "
             f"try {' or '.join([*head, *pairs, *batch])}"
         )
     if metrics.get("mean_cosine", 0.0) > 0.98:
-        found.append(
+        messages.append(
             "collapsed features: unlabelled items have almost the same feature; "
             "try a smaller learning rate, a larger temperature or another seed"
         )
     if metrics.get("pair_density", 1.0) < 1e-3:
-        found.append(
+        messages.append(
             "no positive pairs: the pair rule finds next to none, so the novel head learns nothing; "
             f"try {' or '.join([*pairs, *batch])}"
         )
-    return found
+    return messages

@@ -119,7 +119,7 @@ def step_on(batch: Batch, method: Method, optimizer: torch.optim.Optimizer) -> d
 def check_finite(means: dict[str, float], config: Stage) -> None:
     """Stop with advice where training has diverged."""
     if bad := [name for name, value in means.items() if not abs(value) < float("inf")]:
-        stage = type(config).__name__.lower()
+        stage = config.table
         raise UnveilError(
             f"the loss '{bad[0]}' is not finite any more: {stage} diverged at learning rate {config.lr:g}; "
             f"run again with a smaller one and another --out, for example --set {stage}.lr={config.lr / 5:g}"

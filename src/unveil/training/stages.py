@@ -26,10 +26,10 @@ from unveil.data.task import Task, Truth
 from unveil.data.views import Views, make_views
 from unveil.errors import UnveilError
 from unveil.hardware import commit, pick_device, pick_precision
-from unveil.methods.catalog import BY_SIMILARITY, NAMES, make_method
+from unveil.methods.catalog import make_method, method_class
 from unveil.methods.method import Context, Method
 from unveil.methods.rotation import Rotation
-from unveil.methods.similarity import LearnSimilarity, similarity_of
+from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, similarity_of
 from unveil.methods.supervised import Supervised
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head, start_from_clusters
@@ -132,9 +132,7 @@ def passes(config: Stage, rows: int, per_step: int) -> int:
 
 def check(settings: Settings, task: Task, views: Views) -> None:
     """Tell at once what would otherwise be noticed after hours of pre-training."""
-    if settings.discovery.method not in NAMES:
-        hint = recipe.suggest(settings.discovery.method, NAMES)
-        raise UnveilError(f"discovery.method is '{settings.discovery.method}'{hint}")
+    method_class(settings.discovery.method)
     if settings.rotation.epochs == 0:
         return
     if task.items.kind == "vectors":
@@ -184,23 +182,23 @@ def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
     `start`: clusters of the unlabelled rows from which the novel head starts, in place of those that the settings name.
     """
     config, task, model, seed = training.settings.discovery, training.task, training.model, training.settings.seed
-    similarity = pretrain_similarity(training) if config.method in BY_SIMILARITY else None
+    similarity = pretrain_similarity(training) if method_class(config.method).needs_similarity else None
     folder = None if training.storage is None else training.storage.run
     drawn = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
-    model.novel_head = drawn.to(training.device)
+    model.novel_head = drawn = drawn.to(training.device)
     if config.novel_head != "random" and not (folder is not None and (folder / "checkpoint.safetensors").exists()):
         z = features(model, training.views, task.unlabelled)
         if start is None:
             start = kmeans(training, "tail" if config.novel_head == "inputs" else "features")
-        start_from_clusters(model.novel_head, z, torch.from_numpy(start).to(z.device))
+        start_from_clusters(drawn, z, torch.from_numpy(start).to(z.device))
     context = Context(
-        config=config,
+        settings=training.settings.method,
         seed=seed,
         labels=task.labels,
         features=lambda rows: features(model, training.views, rows),
         similarity=similarity,
     )
-    method = make_method(model, context).to(training.device)
+    method = make_method(config.method, model, context).to(training.device)
     if not method.trains:
         return _without_training(training, method)
     loader = _loader(
@@ -212,18 +210,18 @@ def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
         labelled_per_batch=config.labelled_per_batch,
         unlabelled_only=method.unlabelled_only,
     )
-    history = _train(training, "discovery", config, method, loader, folder, _evaluation(training))
+    history = _train(training, "discovery", config, method, loader, folder, _evaluation(training, method))
     training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
     return history
 
 
-def _evaluation(training: Training) -> Callable[[], Metrics]:
+def _evaluation(training: Training, method: Method) -> Callable[[], Metrics]:
     """Evaluates the model and tells each warning once."""
     evaluator, seen = training.evaluator(), set[str]()
 
     def evaluate() -> Metrics:
-        metrics = evaluator.discovery(training.model)
-        for warning in warnings(metrics, training.task.n_clusters, training.settings.discovery):
+        metrics = evaluator.discovery(training.model, method)
+        for warning in warnings(metrics, training.task.n_clusters, training.settings.discovery, method):
             if (name := warning.partition(":")[0]) not in seen:
                 seen.add(name)
                 training.warnings.append(warning)
@@ -237,15 +235,14 @@ def _without_training(training: Training, method: Method) -> list[Metrics]:
     begun = time.monotonic()
     method.after_epoch()
     training.seconds["discovery"] = round(time.monotonic() - begun, 2)
-    metrics = training.evaluator().discovery(training.model)
+    metrics = training.evaluator().discovery(training.model, method)
     return [{**metrics, "seconds": training.seconds["discovery"]}]
 
 
 def pretrain_similarity(training: Training) -> Similarity:
     """A network that tells pairs of one class from pairs of two, learned from the labelled items."""
-    config, task = training.settings.similarity, training.task
-    if config.epochs == 0:
-        raise UnveilError("similarity.epochs is 0, and kcl and mcl need that stage: give 1 or more")
+    assert isinstance(training.settings.method, PairwiseSettings)
+    config, task = training.settings.method.similarity, training.task
     network = similarity_of(training.model, rng.generator(config.seed, "similarity")).to(training.device)
     loader = _loader(
         training, config, task.labelled, config.seed, n_views=1, classes_per_batch=config.classes_per_batch

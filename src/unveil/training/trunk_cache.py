@@ -41,7 +41,7 @@ def cached_views(
     dtype = "bfloat16" if model.precision == torch.bfloat16 else "float16"
     wanted = Layout(items=len(source), views=views, shape=_output_shape(source, model), dtype=dtype)
     folder.mkdir(parents=True, exist_ok=True)
-    device = model.known_head.weight.device
+    device = model.device
     fewest = 1 if source.first_view_clean else 2  # two views of an item should differ
     for layout in smaller(wanted, fewest):
         path = folder / store.identity(cache=[layout.full_shape, layout.dtype], **made_from)

@@ -1,0 +1,25 @@
+"""Pseudo-labels by optimal transport, and the loss in which each view predicts those of the other (SwAV, UNO)."""
+
+import torch
+from torch import Tensor
+
+
+@torch.no_grad()
+def sinkhorn(cosines: Tensor, *, epsilon: float = 0.05, iterations: int = 3) -> Tensor:
+    """Soft assignments (B, K) of samples to clusters of about equal size, by Sinkhorn-Knopp.
+
+    Q ∝ exp(cosines / ε); an iteration scales every column to the sum B/K, then every row to the sum 1. The rows sum to
+    1 exactly, the columns to B/K in the limit. Computed with logarithms: a small ε does not overflow.
+    """
+    log_q = cosines.float() / epsilon
+    for _ in range(iterations):
+        log_q = log_q - log_q.logsumexp(dim=0, keepdim=True)  # B/K is the same for all, and the rows undo it
+        log_q = log_q - log_q.logsumexp(dim=1, keepdim=True)
+    return log_q.exp()
+
+
+def swapped_prediction(logits: Tensor, logits_hat: Tensor, targets: Tensor, targets_hat: Tensor) -> Tensor:
+    """Cross-entropy of each view's prediction with the targets of the other view, (B, K) each; 0 of an empty batch."""
+    first = -(targets_hat * logits.log_softmax(dim=1)).sum()
+    second = -(targets * logits_hat.log_softmax(dim=1)).sum()
+    return (first + second) / (2 * max(len(logits), 1))
