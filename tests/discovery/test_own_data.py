@@ -15,10 +15,11 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from unveil import files
-from unveil.discovery.own_data import Request, discover, predict, read_items
+from unveil.discovery.own_data import Request, discover, predict
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.runs.export import export, safe_name
+from unveil.runs.reader import read_items
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -70,7 +71,7 @@ def test_pictures_of_every_kind(run: Path) -> None:
     assert all(row["given"] == row["label"] and row["id"].startswith(row["label"]) for row in known)
     record = files.read_json(run / "record.json")
     assert record["n_novel"] == 3
-    assert len(record["words"]) >= 3
+    assert len(record["summary"]) >= 3
     with (run / "predictions.csv").open() as file:
         assert len(list(csv.DictReader(file))) == len(rows) == record["items"]["new"]
     assert len(np.load(run / "features.npy")) == len(read_items(run))
@@ -116,7 +117,7 @@ def test_an_interrupted_discovery_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("unveil.discovery.own_data._write_items", stop)
+        patch.setattr("unveil.discovery.own_data.write", stop)
         with pytest.raises(KeyboardInterrupt):
             discover(request, out=tmp_path / "run")
     assert not (tmp_path / "run" / "record.json").exists()
@@ -195,6 +196,7 @@ def test_tables_from_the_command_line(unveil: Call, tmp_path: Path) -> None:
     assert clustering_accuracy(y[y >= 4], labels) == 1.0
     result = unveil("predict", "run", "new.csv", "--coverage", "0.99")
     assert result.stdout.splitlines()[0] == "id,label,kind,probability"
+    assert "--format folders" not in result.stdout  # there are no image files
     assert unveil("export", "run", "--format", "npz").returncode == 0
     assert "needs image files" in unveil("export", "run", "--format", "coco").stderr
     result = unveil("classes", "known.csv", "new.csv", "--plot", "criteria.png")
@@ -233,7 +235,7 @@ def test_mistakes_are_told_in_a_line(unveil: Call, tmp_path: Path, args: tuple[s
 
 @pytest.mark.parametrize("example", ["embeddings", "tabular", "image_folder"])
 def test_examples_run(example: str, tmp_path: Path) -> None:
-    script = Path(__file__).parent.parent / "examples" / f"{example}.py"
+    script = Path(__file__).parents[2] / "examples" / f"{example}.py"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "UNVEIL_STORE": str(tmp_path / "store")}
     command = [sys.executable, str(script)]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=280)

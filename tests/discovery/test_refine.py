@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from blobs import blobs
 
-from unveil.discovery.own_data import Request, discover, read_items
+from unveil.discovery.own_data import Request, discover
 from unveil.discovery.refine import from_review, refine
 from unveil.errors import UnveilError
+from unveil.runs.reader import read_items
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
