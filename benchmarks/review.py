@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unveil import __version__, files, hardware
-from unveil.discovery.run import table
+from unveil.runs.writer import Contents, write
 from unveil.settings import Machine
 
 KNOWN, CLUSTERS, DIMENSIONS, SIDE = 10, 200, 256, 32
@@ -40,19 +40,22 @@ def write_run(folder: Path, items: int) -> Path:
     features = centers[labels] + 0.5 * draw.normal(size=(items, DIMENSIONS)).astype(np.float32)
     confidence = draw.uniform(0.3, 1, items).astype(np.float32)
     names = [*(f"known {i}" for i in range(KNOWN)), *(f"novel-{i}" for i in range(CLUSTERS))]
-    lines = []
-    for row, label in enumerate(labels):
-        known = label < KNOWN
-        given = names[label] if known else ""
-        kinds = ("known", "known") if known else ("new", "novel")
-        lines.append((f"{row:06d}", kinds[0], given, names[label], kinds[1], f"{confidence[row]:.4f}", ""))
-    folder.mkdir(parents=True)
-    files.write(folder / "items.csv", table(["id", "part", "given", "label", "kind", "confidence", "path"], lines))
-    np.savez(folder / "rows.npz", labels=labels, confidence=confidence, typicality=confidence, kmeans=labels)
-    np.save(folder / "features.npy", features)
-    np.save(folder / "pictures.npy", draw.integers(0, 256, (items, SIDE, SIDE, 3), dtype=np.uint8))
-    files.write_json(folder / "record.json", {"words": [f"{CLUSTERS} novel classes"]})
-    files.write_json(folder / "estimator.json", {"known": names[:KNOWN], "n_novel": CLUSTERS})
+    contents = Contents(
+        ids=[f"{row:06d}" for row in range(items)],
+        new=labels >= KNOWN,
+        given=[names[label] if label < KNOWN else "" for label in labels],
+        labels=labels,
+        classes=names,
+        n_known=KNOWN,
+        confidence=confidence,
+        typicality=confidence,
+        kmeans=labels,
+        features=features,
+        pictures=draw.integers(0, 256, (items, SIDE, SIDE, 3), dtype=np.uint8),
+        record={"summary": {"result": f"{CLUSTERS} novel classes"}},
+        config="",
+    )
+    write(folder, contents)
     return folder
 
 

@@ -33,6 +33,6 @@ with tempfile.TemporaryDirectory() as temporary:
     out = Path("runs/image-folder-example") if own else Path(temporary) / "run"
     request = Request(known=known, new=new, encoder="auto" if own else "pixels", rehearsals=3 if own else 1)
     record = discover(request, out=out)
-    for line in record["words"]:
+    for line in record["summary"].values():
         print(line)
     print(f"a folder for each class: {export(out, 'folders', None)}")

@@ -115,7 +115,7 @@ def test_a_run_from_beginning_to_end_and_what_is_then_refused(unveil: Call, tmp_
     command = ["run", "digits", *tiny, "--out", out]
     result = unveil(*command, "--seed", "3")
     assert result.returncode == 0, result.stderr
-    assert "k-means on the pre-trained features" in result.stdout
+    assert "k-means on features of unit length" in result.stdout
     assert "ncl-hng" in result.stdout
     assert f"run directory: {out}" in result.stdout
     before = snapshot(tmp_path)

@@ -21,12 +21,13 @@ from unveil import files, recipe
 from unveil.discovery import run as runs
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
+from unveil.runs.reader import load
 from unveil.storage import LOCK
 from unveil.training import checkpoint
 
 FILES = {
-    *("config.toml", "metrics.jsonl", "model.safetensors", "classes.json", "predictions.csv", "features.npy"),
-    *("environment.json", "record.json"),
+    *("config.toml", "metrics.jsonl", "model.safetensors", "predictions.csv", "features.npy", "record.json"),
+    *("items.csv", "rows.npz", "pictures.npy", "truth.csv"),
 }
 VECTORS = ["data.known=2", "encoder.name=mlp", "rotation.epochs=0", "augment.noise=0.5"]
 FOLDER = ["data.known=2", "augment.size=16", "encoder.space_to_depth=2", "discovery.epochs=2", "rotation.epochs=1"]
@@ -53,7 +54,14 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def predictions(folder: Path) -> list[dict[str, str]]:
     with (folder / "predictions.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))
+    return [{**row, "cluster": row["label"].removeprefix("novel-")} for row in rows]
+
+
+def new_features(folder: Path) -> np.ndarray:
+    """Those of the items in predictions.csv."""
+    run = load(folder)
+    return np.array(run.features[run.new])
 
 
 def stages(folder: Path) -> Counter[str]:
@@ -97,13 +105,9 @@ def test_a_run_directory_holds_what_it_promises(done: tuple[Path, dict[str, Any]
     settings = recipe.load("digits", [*TINY, "supervised.epochs=1"])
     assert recipe.read(folder / "config.toml") == settings
     assert recipe.load(str(folder / "config.toml")) == settings  # a run can be run again from its own directory
-    assert files.read_json(folder / "classes.json") == {
-        "known": ["0", "1", "2", "3", "4"],
-        "novel": [f"novel-{i}" for i in range(5)],
-    }
-    assert {"unveil", "commit", "python", "torch", "processor", "cores", "device"} <= files.read_json(
-        folder / "environment.json"
-    ).keys()
+    assert record["known"] == ["0", "1", "2", "3", "4"]
+    assert record["novel"] == [f"novel-{i}" for i in range(5)]
+    assert {"unveil", "commit", "python", "torch", "processor", "cores", "device"} <= record["environment"].keys()
     assert files.read_json(folder / "record.json") == record
 
 
@@ -111,7 +115,6 @@ def test_the_record_says_what_was_run_and_what_came_out(done: tuple[Path, dict[s
     folder, record = done
     assert (record["recipe"], record["method"], record["seed"]) == ("digits", "ncl-hng", 0)
     assert record["config"] == recipe.to_table(recipe.read(folder / "run" / "config.toml"))
-    assert record["environment"] == files.read_json(folder / "run" / "environment.json")
     assert {"rotation", "supervised", "discovery"} <= record["seconds"].keys()
     assert {"acc", "nmi", "ari"} <= record["kmeans"].keys()
     scores = {"acc", "nmi", "ari", "test_acc", "test_nmi", "test_ari", "known_acc"}
@@ -127,8 +130,8 @@ def test_the_record_says_what_was_run_and_what_came_out(done: tuple[Path, dict[s
 
 def test_predictions_features_and_weights_agree(done: tuple[Path, dict[str, Any]]) -> None:
     folder, record = done[0] / "run", done[1]
-    rows, features = predictions(folder), np.load(folder / "features.npy", allow_pickle=False)
-    assert list(rows[0]) == ["id", "cluster", "confidence"]
+    rows, features = predictions(folder), new_features(folder)
+    assert list(rows[0]) == ["id", "label", "kind", "confidence", "cluster"]
     assert len(rows) == len(features) == 5 * 24
     assert len({row["id"] for row in rows}) == len(rows)
     with safe_open(folder / "model.safetensors", framework="pt") as weights:
@@ -182,7 +185,7 @@ def test_what_a_stage_depends_on_makes_a_new_one_and_what_comes_later_does_not(t
 
 def test_the_same_seed_twice_gives_the_same_bytes(tmp_path: Path, done: tuple[Path, dict[str, Any]]) -> None:
     go(tmp_path, "supervised.epochs=1")  # trained anew, in a store of its own
-    for name in ("predictions.csv", "features.npy", "model.safetensors", "classes.json", "config.toml"):
+    for name in ("predictions.csv", "features.npy", "model.safetensors", "items.csv", "config.toml"):
         assert (tmp_path / "run" / name).read_bytes() == (done[0] / "run" / name).read_bytes()
 
 
@@ -289,8 +292,8 @@ def test_bad_arrays_are_refused_by_name(tmp_path: Path, vectors: Path, damage: s
 )
 def test_every_kind_of_run_comes_to_an_end_with_sound_results(tmp_path: Path, overrides: list[str]) -> None:
     record = go(tmp_path, "rotation.epochs=1", "discovery.epochs=4", *overrides)
-    rows, features = predictions(tmp_path / "run"), np.load(tmp_path / "run" / "features.npy")
-    novel = len(files.read_json(tmp_path / "run" / "classes.json")["novel"])
+    rows, features = predictions(tmp_path / "run"), new_features(tmp_path / "run")
+    novel = len(record["novel"])
     assert len(rows) == len(features) == sum(record["metrics"]["cluster_sizes"])
     assert all(0 <= int(row["cluster"]) < novel for row in rows)
     assert all(1 / novel - 1e-5 <= float(row["confidence"]) <= 1 for row in rows)
