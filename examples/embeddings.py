@@ -26,7 +26,7 @@ discovery = NovelClassDiscovery(steps=300, rehearsals=2, random_state=0).fit(X, 
 if discovery.classes_estimate_ is not None:
     print(discovery.classes_estimate_.sentence())
 print(discovery.choice_)
-print(discovery.estimate_accuracy()["words"])
+print(discovery.estimate_accuracy()["sentence"])
 for row in discovery.get_class_info():
     print(f"{row['label']!s:>10}  {row['kind']:5}  {row['size']:5} items  typical rows {row['representatives']}")
 if truth is not None:
@@ -35,4 +35,4 @@ if truth is not None:
         clustering_accuracy(truth[novel], labels[novel]) for labels in (discovery.labels_, discovery.kmeans_labels_)
     )
     print(f"accuracy on the novel digits: {found:.3f} (k-means {plain:.3f})")
-discovery.save("runs/embeddings-example")
+discovery.save("runs/embeddings-example", X)

@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from unveil.discovery.own_data import Request, discover
-
+from unveil.discovery.run import run_own_data
 from unveil.runs.export import export
+from unveil.storage import default_store
 
 
 def digits(folder: Path) -> tuple[Path, Path]:
@@ -31,8 +31,14 @@ with tempfile.TemporaryDirectory() as temporary:
     own = len(sys.argv) == 3
     known, new = (Path(sys.argv[1]), Path(sys.argv[2])) if own else digits(Path(temporary))
     out = Path("runs/image-folder-example") if own else Path(temporary) / "run"
-    request = Request(known=known, new=new, encoder="auto" if own else "pixels", rehearsals=3 if own else 1)
-    record = discover(request, out=out)
+    record = run_own_data(
+        known,
+        new,
+        out=out,
+        stages=default_store() if own else Path(temporary) / "store",
+        encoder="auto" if own else "pixels",
+        overrides=["rehearsals=3" if own else "rehearsals=1"],
+    )
     for line in record["summary"].values():
         print(line)
     print(f"a folder for each class: {export(out, 'folders', None)}")

@@ -35,6 +35,12 @@ class Reduction:
             found = (found @ self.axes.T - self.mean @ self.axes.T).astype(np.float32, copy=False)
         return found
 
+    @property
+    def n_inputs(self) -> int:
+        """The number of features that it takes, where it knows."""
+        part = next((part for part in (self.center, self.mean) if part is not None), None)
+        return 0 if part is None else len(part)
+
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Everything, to be stored; `from_arrays` is the way back."""
         parts = {name: getattr(self, name) for name in ("center", "scale", "mean", "axes")}

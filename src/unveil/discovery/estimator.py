@@ -12,12 +12,13 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unveil import files
+from unveil import recipe
 from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
-from unveil.data.task import Task
+from unveil.data.task import UNLABELLED, Task
 from unveil.discovery import input_checks
 from unveil.discovery.count import Estimate
+from unveil.discovery.describe import class_names, environment, summary
 from unveil.discovery.discover import Discovery, discover
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.options import own_settings, prepare, with_reduction
@@ -25,9 +26,13 @@ from unveil.discovery.predictor import Predictor
 from unveil.errors import UnveilError, suggest
 from unveil.methods.catalog import METHODS
 from unveil.metrics import clustering_accuracy
+from unveil.runs.reader import load as load_run
+from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
 
 NEITHER = "neither"
+MOST_KEPT_ROWS = 100_000
+"""Features of up to so many rows are kept, for report and review of a saved estimator."""
 
 
 class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -126,10 +131,12 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
             self.n_features_in_ = encoded.array.shape[-1]
         else:
             self.n_features_in_ = 1
-        result = discover(replace(task, items=encoded), settings, preparation, console=console)
+        keep = len(task) <= MOST_KEPT_ROWS
+        encoded_task = replace(task, items=encoded)
+        result = discover(encoded_task, settings, preparation, console=console, keep_features=keep)
         for warning in result.warnings:
             warnings.warn(warning, UserWarning, stacklevel=2)
-        self._keep(result, classes)
+        self._keep(replace(result, training=None), classes, task, settings)
         return self
 
     def _settings(self, items: Items, *, any_labels: bool) -> Settings:
@@ -144,8 +151,8 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
             "seed": _seed(self.random_state),
         }
         overrides = [f"{key}={value}" for key, value in chosen.items() if value is not None]
-        recipe = None if self.recipe is None else str(self.recipe)
-        return own_settings(items, recipe, overrides, encoder=self.encoder, any_labels=any_labels)
+        name = None if self.recipe is None else str(self.recipe)
+        return own_settings(items, name, overrides, encoder=self.encoder, any_labels=any_labels)
 
     def _console(self) -> Console:
         return Console(stderr=True, markup=False, quiet=not self.verbose)
@@ -163,8 +170,11 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         if (self.rehearsals is not None and self.rehearsals < 0) or (self.steps is not None and self.steps < 1):
             raise UnveilError("rehearsals must be 0 or more, and steps 1 or more")
 
-    def _keep(self, result: Discovery, classes: Classes) -> None:
+    def _keep(self, result: Discovery, classes: Classes, task: Task, settings: Settings) -> None:
         self._predictor, self._known = result.predictor, classes
+        no_items = Items.of(np.zeros((len(task), 0), dtype=np.float32))
+        self._result, self._settings_used = result, settings
+        self._task = replace(task, items=no_items)  # a fitted estimator does not hold on to X
         self.n_novel_ = result.predictor.n_novel
         self.novel_clusters_ = classes.novel(self.n_novel_)
         self.classes_ = classes.named(np.arange(len(classes.known) + self.n_novel_), self.n_novel_)
@@ -255,65 +265,103 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         best: NDArray[np.int64] = members[order[:n]]
         return best
 
-    def save(self, folder: str | Path) -> None:
-        """Write everything that `load` needs to a directory: safetensors, npz and JSON."""
+    def save(self, folder: str | Path, X: Any = None) -> None:
+        """Write a run directory, from which `load`, `unveil predict`, report, review and export work.
+
+        X: the items of the fit, where report and review should show them.
+        """
         folder, predictor = Path(folder), self._fitted()
-        predictor.save(folder)
-        index = {label: i for i, label in enumerate(self.classes_.tolist())}
-        extra = {label: i for i, label in enumerate(self._known.novel(10_000).tolist(), start=len(self._known.known))}
-        arrays: dict[str, Any] = {
-            "confidence": self.confidence_,
-            "typicality": self.typicality_,
-            "labels": np.array([index[label] for label in self.labels_.tolist()]),
-            "kmeans": np.array([(extra | index)[label] for label in self.kmeans_labels_.tolist()]),
-        }
-        files.write_with(folder / "rows.npz", lambda file: np.savez(file, **arrays))
+        task = self._task
+        items = None if X is None else input_checks.read_items(self, X, reset=False)
+        if items is not None and len(items) != len(task):
+            raise UnveilError(f"X has {len(items)} rows and the fit had {len(task)}: give the items of the fit")
+        names = class_names(task, self.n_novel_)
+        new = task.labels == UNLABELLED
         parameters = {key: value for key, value in self.get_params().items() if key != "store"}
         if not isinstance(parameters["random_state"], int):
             parameters["random_state"] = None
         parameters["recipe"] = None if self.recipe is None else str(self.recipe)
-        files.write_json(
-            folder / "estimator.json",
-            {
-                "format": 2,
+        settings, result = self._settings_used, self._result
+        record = {
+            "name": folder.resolve().name,
+            "source": {"kind": "arrays"},
+            "recipe": settings.name,
+            "method": settings.discovery.method,
+            "seed": settings.seed,
+            "summary": summary(result, task, new),
+            "estimate": None if self.classes_estimate_ is None else self.classes_estimate_.to_json(),
+            "forecast": self.forecast_.to_json(),
+            "metrics": {key: value for key, value in self.history_[-1].items()} if self.history_ else {},
+            "seconds": result.seconds,
+            "warnings": list(result.warnings),
+            "config": recipe.to_table(settings),
+            "environment": environment(settings),
+            "estimator": {
                 "parameters": parameters,
                 "known": self._known.known.tolist(),
                 "n_features_in": self.n_features_in_,
-                "estimate": None if self.classes_estimate_ is None else self.classes_estimate_.to_json(),
-                "forecast": self.forecast_.to_json(),
-                "choice": self.choice_,
             },
+        }
+        predictor.save(folder)
+        images = items is not None and items.kind == "images"
+        vectors = items is not None and items.kind == "vectors" and items.array.ndim == 2
+        write(
+            folder,
+            Contents(
+                ids=[f"{row:06d}" for row in range(len(task))],
+                new=new,
+                given=["" if label == UNLABELLED else names[label] for label in task.labels],
+                labels=result.labels,
+                classes=names,
+                n_known=len(task.known),
+                confidence=self.confidence_,
+                typicality=self.typicality_,
+                kmeans=result.kmeans,
+                features=result.features,
+                paths=[str(path.resolve()) for path in items.paths] if items is not None else (),
+                pictures=items.array if items is not None and images else None,
+                inputs=items.array if items is not None and vectors else None,
+                columns=tuple(map(str, getattr(self, "feature_names_in_", ()))),
+                record=record,
+                config=recipe.dump(settings),
+                history=self.history_,
+            ),
         )
 
     @classmethod
     def load(cls, folder: str | Path) -> "NovelClassDiscovery":
-        """What `save` wrote."""
+        """The estimator of a run directory: one that `save` wrote, or a run of the command line."""
         folder = Path(folder)
-        if not (folder / "estimator.json").is_file():
-            raise UnveilError(f"{folder} holds no saved estimator (estimator.json): give a directory of `save`")
-        stored = files.read_json(folder / "estimator.json")
-        estimator = cls(**stored["parameters"])
-        known = stored["known"]
+        run = load_run(folder)
+        stored = run.record.get("estimator", {})
+        estimator = cls(**stored.get("parameters", {}))
+        known = stored.get("known", list(run.classes[: run.n_known]))
         numeric = all(isinstance(name, int) for name in known)
         classes = Classes(np.array(known, dtype=np.int64 if numeric else object))
-        with np.load(folder / "rows.npz", allow_pickle=False) as rows:
-            arrays = {key: rows[key] for key in rows.files}
-        estimator.n_features_in_ = stored["n_features_in"]
+        predictor = Predictor.load(folder, device=estimator.device)
+        if "n_features_in" in stored:
+            estimator.n_features_in_ = stored["n_features_in"]
+        elif predictor.preparation.reduction is not None:
+            estimator.n_features_in_ = predictor.preparation.reduction.n_inputs
+        estimate, forecast = run.record["estimate"], run.record["forecast"]
         result = Discovery(
-            predictor=Predictor.load(folder, device=estimator.device),
-            labels=arrays["labels"],
-            kmeans=arrays["kmeans"],
-            confidence=arrays["confidence"],
-            typicality=arrays["typicality"],
-            features=None,
-            estimate=None if stored["estimate"] is None else Estimate.from_json(stored["estimate"]),
-            forecast=Forecast.from_json(stored["forecast"]),
-            choice=stored["choice"],
-            warnings=(),
-            history=[],
-            seconds={},
+            predictor=predictor,
+            labels=run.labels,
+            kmeans=run.kmeans,
+            confidence=run.confidence,
+            typicality=run.typicality,
+            features=np.asarray(run.features) if (folder / "features.npy").exists() else None,
+            estimate=None if estimate is None else Estimate.from_json(estimate),
+            forecast=Forecast.from_json(forecast),
+            choice=run.record["summary"].get("choice", ""),
+            warnings=tuple(run.record["warnings"]),
+            history=run.history,
+            seconds=run.record["seconds"],
         )
-        estimator._keep(result, classes)
+        labels = np.where(run.new, UNLABELLED, run.labels)
+        empty = Items.of(np.zeros((len(labels), 0), dtype=np.float32))  # the items themselves are not stored
+        task = Task(name="arrays", items=empty, labels=labels, known=tuple(known))
+        estimator._keep(result, classes, task, recipe.read(folder / "config.toml"))
         return estimator
 
     def _fitted(self) -> Predictor:

@@ -15,18 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from unveil import __version__, files, hardware, recipe, rng
+from unveil import files, recipe, rng
 from unveil.data import catalog
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Rows
 from unveil.data.known_new import read_task
 from unveil.data.task import UNLABELLED, Task, Truth, make_task
 from unveil.discovery.count import check_count
+from unveil.discovery.describe import class_names, environment, summary
 from unveil.discovery.discover import Discovery, discover
 from unveil.discovery.options import own_settings, prepare, with_reduction
 from unveil.discovery.preparation import Preparation
 from unveil.errors import UnveilError
-from unveil.metrics import clustering_accuracy, clustering_scores
+from unveil.metrics import clustering_scores
 from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
 from unveil.storage import LOCK, Storage, identity, locked
@@ -320,40 +321,6 @@ class _Run:
             p[result.labels[row]] = -1
             result.labels[row] = int(p.argmax())
             result.confidence[row] = max(0.0, float(p.max()))
-
-
-def class_names(task: Task, n_novel: int) -> list[str]:
-    """Known classes as text, then names for the clusters that no known class has."""
-    from unveil.data.labels import Classes
-
-    known = np.array([str(name) for name in task.known], dtype=object)
-    return [*known.tolist(), *(str(name) for name in Classes(known).novel(n_novel))]
-
-
-def summary(result: Discovery, task: Task, new: NDArray[np.bool_]) -> dict[str, str]:
-    """The result in sentences, by what they are about."""
-    n_known, n_novel = len(task.known), result.predictor.n_novel
-    sizes = np.bincount(result.labels, minlength=n_known + n_novel)[n_known:]
-    classes = f"{n_novel} novel class{'es' if n_novel != 1 else ''}"
-    least, most = int(sizes.min(initial=0)) if n_novel else 0, int(sizes.max(initial=0))
-    each = f"{least} items{' each' if n_novel > 1 else ''}" if least == most else f"{least} to {most} items"
-    sentences = {"result": f"{classes} of {each}" if n_novel else "no novel classes"}
-    if result.estimate is not None:
-        sentences["number"] = result.estimate.sentence()
-    sentences["choice"] = result.choice
-    sentences["accuracy"] = result.forecast.sentence()
-    novel = new & (result.labels >= n_known)
-    if novel.any():
-        same = clustering_accuracy(result.kmeans[novel], result.labels[novel])
-        sentences["agreement"] = f"k-means puts {100 * same:.0f} % of these items into the same clusters"
-    return sentences
-
-
-def environment(settings: Settings) -> dict[str, Any]:
-    """Version, commit and machine."""
-    device = hardware.pick_device(settings.machine.device)
-    machine = hardware.describe(device, hardware.pick_precision(settings.machine, device))
-    return {"unveil": __version__, "commit": hardware.commit(), **machine}
 
 
 def default_folder(settings: Settings, changed: bool) -> Path:

@@ -59,7 +59,9 @@ class Run:
     @cached_property
     def features(self) -> NDArray[np.float32]:
         """(n, D), memory-mapped: the vectors in which the classes were found."""
-        features: NDArray[np.float32] = np.load(self.folder / "features.npy", mmap_mode="r", allow_pickle=False)
+        features: NDArray[np.float32] | None = self._array("features.npy")
+        if features is None:
+            raise UnveilError(f"{self.folder} holds no features (features.npy): they were too many to be kept")
         return features
 
     @cached_property

@@ -65,8 +65,8 @@ class Contents:
     """(n,): cosine to the mean direction of the item's class."""
     kmeans: NDArray[np.int64]
     """(n,): the label that k-means without training gives. Its clusters are numbered from `n_known` in any order."""
-    features: NDArray[np.float32]
-    """(n, D): the vectors in which the classes were found."""
+    features: NDArray[np.float32] | None
+    """(n, D): the vectors in which the classes were found; None where they are not at hand."""
     paths: Sequence[str] = ()
     """(n,): image files; "" for an item without one. Empty: no item has one."""
     pictures: NDArray[np.uint8] | None = None
@@ -140,7 +140,8 @@ def _write_arrays(folder: Path, contents: Contents) -> None:
         "kmeans": contents.kmeans.astype(np.int64),
     }
     files.write_with(folder / "rows.npz", lambda file: np.savez(file, **rows))
-    save("features.npy", contents.features.astype(np.float32, copy=False))
+    if contents.features is not None:
+        save("features.npy", contents.features.astype(np.float32, copy=False))
     if contents.pictures is not None:
         step = max(1, -(-max(contents.pictures.shape[1:3]) // PICTURE_SIDE))
         save("pictures.npy", contents.pictures[:, ::step, ::step])
