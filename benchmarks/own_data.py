@@ -30,7 +30,8 @@ from unveil.models.inference import features
 from unveil.numerics import unit_rows
 from unveil.settings import Machine
 from unveil.storage import default_store
-from unveil.training.stages import Training, pretrain
+from unveil.training.stages import pretrain
+from unveil.training.training import Training
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,8 @@ def run(
     overrides = [*(set_ or []), *(f"{key}={value}" for key, value in given.items() if value is not None)]
     settings = recipes.load(recipe, overrides)  # before torch is imported: a mistyped key is told at once
 
-    from unveil.discovery.run import default_folder, run_recipe
+    from unveil.discovery.directories import default_folder
+    from unveil.discovery.run import run_recipe
     from unveil.storage import default_store
 
     folder = out or default_folder(settings, changed=bool(set_))

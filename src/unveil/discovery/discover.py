@@ -28,7 +28,8 @@ from unveil.numerics import Labels, Matrix, mean_directions, squared_distances, 
 from unveil.settings import Augment, Data, Settings
 from unveil.storage import Storage
 from unveil.training.loop import Metrics
-from unveil.training.stages import Training, kmeans
+from unveil.training.stored_stages import kmeans
+from unveil.training.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)

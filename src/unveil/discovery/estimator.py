@@ -12,22 +12,16 @@ from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unveil import recipe
 from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
-from unveil.data.task import UNLABELLED, Task
-from unveil.discovery import input_checks
-from unveil.discovery.count import Estimate
-from unveil.discovery.describe import class_names, environment, summary
+from unveil.data.task import Task
+from unveil.discovery import input_checks, saved_estimator
 from unveil.discovery.discover import Discovery, discover
-from unveil.discovery.forecast import Forecast
 from unveil.discovery.options import own_settings, prepare, with_reduction
 from unveil.discovery.predictor import Predictor
 from unveil.errors import UnveilError, suggest
 from unveil.methods.catalog import METHODS
 from unveil.metrics import clustering_accuracy
-from unveil.runs.reader import load as load_run
-from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
 
 NEITHER = "neither"
@@ -270,98 +264,15 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
 
         X: the items of the fit, where report and review should show them.
         """
-        folder, predictor = Path(folder), self._fitted()
-        task = self._task
+        check_is_fitted(self, "labels_")
         items = None if X is None else input_checks.read_items(self, X, reset=False)
-        if items is not None and len(items) != len(task):
-            raise UnveilError(f"X has {len(items)} rows and the fit had {len(task)}: give the items of the fit")
-        names = class_names(task, self.n_novel_)
-        new = task.labels == UNLABELLED
-        parameters = {key: value for key, value in self.get_params().items() if key != "store"}
-        if not isinstance(parameters["random_state"], int):
-            parameters["random_state"] = None
-        parameters["recipe"] = None if self.recipe is None else str(self.recipe)
-        settings, result = self._settings_used, self._result
-        record = {
-            "name": folder.resolve().name,
-            "source": {"kind": "arrays"},
-            "recipe": settings.name,
-            "method": settings.discovery.method,
-            "seed": settings.seed,
-            "summary": summary(result, task, new),
-            "estimate": None if self.classes_estimate_ is None else self.classes_estimate_.to_json(),
-            "forecast": self.forecast_.to_json(),
-            "metrics": {key: value for key, value in self.history_[-1].items()} if self.history_ else {},
-            "seconds": result.seconds,
-            "warnings": list(result.warnings),
-            "config": recipe.to_table(settings),
-            "environment": environment(settings),
-            "estimator": {
-                "parameters": parameters,
-                "known": self._known.known.tolist(),
-                "n_features_in": self.n_features_in_,
-            },
-        }
-        predictor.save(folder)
-        images = items is not None and items.kind == "images"
-        vectors = items is not None and items.kind == "vectors" and items.array.ndim == 2
-        write(
-            folder,
-            Contents(
-                ids=[f"{row:06d}" for row in range(len(task))],
-                new=new,
-                given=["" if label == UNLABELLED else names[label] for label in task.labels],
-                labels=result.labels,
-                classes=names,
-                n_known=len(task.known),
-                confidence=self.confidence_,
-                typicality=self.typicality_,
-                kmeans=result.kmeans,
-                features=result.features,
-                paths=[str(path.resolve()) for path in items.paths] if items is not None else (),
-                pictures=items.array if items is not None and images else None,
-                inputs=items.array if items is not None and vectors else None,
-                columns=tuple(map(str, getattr(self, "feature_names_in_", ()))),
-                record=record,
-                config=recipe.dump(settings),
-                history=self.history_,
-            ),
-        )
+        saved_estimator.save(self, Path(folder), items)
 
     @classmethod
     def load(cls, folder: str | Path) -> "NovelClassDiscovery":
         """The estimator of a run directory: one that `save` wrote, or a run of the command line."""
-        folder = Path(folder)
-        run = load_run(folder)
-        stored = run.record.get("estimator", {})
-        estimator = cls(**stored.get("parameters", {}))
-        known = stored.get("known", list(run.classes[: run.n_known]))
-        numeric = all(isinstance(name, int) for name in known)
-        classes = Classes(np.array(known, dtype=np.int64 if numeric else object))
-        predictor = Predictor.load(folder, device=estimator.device)
-        if "n_features_in" in stored:
-            estimator.n_features_in_ = stored["n_features_in"]
-        elif predictor.preparation.reduction is not None:
-            estimator.n_features_in_ = predictor.preparation.reduction.n_inputs
-        estimate, forecast = run.record["estimate"], run.record["forecast"]
-        result = Discovery(
-            predictor=predictor,
-            labels=run.labels,
-            kmeans=run.kmeans,
-            confidence=run.confidence,
-            typicality=run.typicality,
-            features=np.asarray(run.features) if (folder / "features.npy").exists() else None,
-            estimate=None if estimate is None else Estimate.from_json(estimate),
-            forecast=Forecast.from_json(forecast),
-            choice=run.record["summary"].get("choice", ""),
-            warnings=tuple(run.record["warnings"]),
-            history=run.history,
-            seconds=run.record["seconds"],
-        )
-        labels = np.where(run.new, UNLABELLED, run.labels)
-        empty = Items.of(np.zeros((len(labels), 0), dtype=np.float32))  # the items themselves are not stored
-        task = Task(name="arrays", items=empty, labels=labels, known=tuple(known))
-        estimator._keep(result, classes, task, recipe.read(folder / "config.toml"))
+        estimator = cls()
+        saved_estimator.load_into(estimator, Path(folder))
         return estimator
 
     def _fitted(self) -> Predictor:

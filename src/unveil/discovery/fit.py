@@ -16,7 +16,8 @@ from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, sums_by_label
 from unveil.storage import Storage
 from unveil.training.loop import Metrics
-from unveil.training.stages import Training, discover, pretrain
+from unveil.training.stages import discover, pretrain
+from unveil.training.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)

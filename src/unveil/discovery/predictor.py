@@ -29,7 +29,7 @@ from unveil.models.model import Model
 from unveil.numerics import Matrix, softmax, squared_distances
 from unveil.settings import Augment, Data
 from unveil.tables import build
-from unveil.training.stages import Training
+from unveil.training.training import Training
 
 FORMAT = 1
 REFERENCE_ROWS = 4000
@@ -80,6 +80,14 @@ class Predictor:
         return Predictor(
             preparation=preparation, data=settings.data, augment=settings.augment, model=model, **scaling, **values
         )
+
+    @property
+    def n_inputs(self) -> int:
+        """The number of features of a vector that it takes; 1 for images."""
+        reduction = self.preparation.reduction
+        if reduction is not None:
+            return reduction.n_inputs
+        return 1 if self.mean is None else len(self.mean)
 
     def spaces(self, encoded: Items, rows: Rows | None = None) -> Iterator[Matrix]:
         """The space of all or some rows of items that have gone through the encoder, a piece at a time."""

@@ -23,7 +23,7 @@ from unveil.metrics import clustering_accuracy, in_matched_class
 from unveil.numerics import Labels, Matrix
 from unveil.settings import Settings
 from unveil.storage import Storage
-from unveil.training.stages import Training
+from unveil.training.training import Training
 
 MOST_ROWS = 6000
 """Items of a rehearsal."""

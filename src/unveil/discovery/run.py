@@ -23,6 +23,7 @@ from unveil.data.known_new import read_task
 from unveil.data.task import UNLABELLED, Task, Truth, make_task
 from unveil.discovery.count import check_count
 from unveil.discovery.describe import class_names, environment, summary
+from unveil.discovery.directories import check_directory, check_request
 from unveil.discovery.discover import Discovery, discover
 from unveil.discovery.options import own_settings, prepare, with_reduction
 from unveil.discovery.preparation import Preparation
@@ -30,8 +31,8 @@ from unveil.errors import UnveilError
 from unveil.metrics import clustering_scores
 from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
-from unveil.storage import LOCK, Storage, identity, locked
-from unveil.training.stages import kmeans
+from unveil.storage import Storage, identity, locked
+from unveil.training.stored_stages import kmeans
 
 MOST_KNOWN = 5000
 """Labelled items of a data set that are kept in the run directory beside the unlabelled ones."""
@@ -321,40 +322,3 @@ class _Run:
             p[result.labels[row]] = -1
             result.labels[row] = int(p.argmax())
             result.confidence[row] = max(0.0, float(p.max()))
-
-
-def default_folder(settings: Settings, changed: bool) -> Path:
-    """runs/RECIPE-METHOD-seedN, with a mark of its settings where a recipe was changed."""
-    mark = f"-{identity(settings=recipe.to_table(settings))[:6]}" if changed else ""
-    return Path("runs") / f"{settings.name}-{settings.discovery.method}-seed{settings.seed}{mark}"
-
-
-def check_directory(out: Path, settings: Settings, *, resume: bool) -> None:
-    """Make sure that the directory is free, or holds this very run."""
-    config = out / "config.toml"
-    if out.exists() and not out.is_dir():
-        raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
-    if not out.exists() or not any(path.name != LOCK for path in out.iterdir()):
-        return
-    if not config.exists():
-        raise UnveilError(f"{out} is not empty and no run directory: choose another --out")
-    if difference := recipe.difference(recipe.read(config), settings):
-        raise UnveilError(f"{out} holds a run with other settings ({difference}): choose another --out")
-    if not resume:
-        raise UnveilError(f"{out} already holds this run: add --resume to go on with it, or choose another --out")
-
-
-def check_request(out: Path, settings: Settings, request: Mapping[str, Any]) -> None:
-    """Make sure that the directory is free, or holds an unfinished discovery of the same data and settings."""
-    if out.exists() and not out.is_dir():
-        raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
-    if not out.exists() or not any(not path.name.startswith(".") for path in out.iterdir()):
-        return
-    if not (out / "request.json").exists():
-        raise UnveilError(f"{out} is not empty and holds no discovery: choose another --out")
-    config = out / "config.toml"
-    same = files.read_json(out / "request.json") == request
-    if not same or (config.exists() and recipe.difference(recipe.read(config), settings)):
-        raise UnveilError(f"{out} holds a discovery of other data or settings: choose another --out")
-    if (out / "record.json").exists():
-        raise UnveilError(f"{out} already holds this discovery, finished: look at it, or choose another --out")

@@ -1,0 +1,112 @@
+"""A fitted estimator as a run directory, and back."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unveil import recipe
+from unveil.data.items import Items
+from unveil.data.labels import Classes
+from unveil.data.task import UNLABELLED, Task
+from unveil.discovery.count import Estimate
+from unveil.discovery.describe import class_names, environment, summary
+from unveil.discovery.discover import Discovery
+from unveil.discovery.forecast import Forecast
+from unveil.discovery.predictor import Predictor
+from unveil.errors import UnveilError
+from unveil.runs.reader import load
+from unveil.runs.writer import Contents, write
+
+
+def save(estimator: Any, folder: Path, items: Items | None) -> None:
+    """Write the run directory; with the items of the fit, report and review can show them."""
+    task: Task = estimator._task
+    if items is not None and len(items) != len(task):
+        raise UnveilError(f"X has {len(items)} rows and the fit had {len(task)}: give the items of the fit")
+    result: Discovery = estimator._result
+    names, new = class_names(task, estimator.n_novel_), task.labels == UNLABELLED
+    estimator._predictor.save(folder)
+    write(
+        folder,
+        Contents(
+            ids=[f"{row:06d}" for row in range(len(task))],
+            new=new,
+            given=["" if label == UNLABELLED else names[label] for label in task.labels],
+            labels=result.labels,
+            classes=names,
+            n_known=len(task.known),
+            confidence=result.confidence,
+            typicality=result.typicality,
+            kmeans=result.kmeans,
+            features=result.features,
+            paths=[] if items is None else [str(path.resolve()) for path in items.paths],
+            pictures=None if items is None or items.kind != "images" else items.array,
+            inputs=None if items is None or items.kind != "vectors" or items.array.ndim != 2 else items.array,
+            columns=tuple(map(str, getattr(estimator, "feature_names_in_", ()))),
+            record=_record(estimator, folder),
+            config=recipe.dump(estimator._settings_used),
+            history=result.history,
+        ),
+    )
+
+
+def _record(estimator: Any, folder: Path) -> dict[str, Any]:
+    task, result, settings = estimator._task, estimator._result, estimator._settings_used
+    parameters = {key: value for key, value in estimator.get_params().items() if key != "store"}
+    if not isinstance(parameters["random_state"], int):
+        parameters["random_state"] = None
+    parameters["recipe"] = None if estimator.recipe is None else str(estimator.recipe)
+    return {
+        "name": folder.resolve().name,
+        "source": {"kind": "arrays"},
+        "recipe": settings.name,
+        "method": settings.discovery.method,
+        "seed": settings.seed,
+        "summary": summary(result, task, task.labels == UNLABELLED),
+        "estimate": None if result.estimate is None else result.estimate.to_json(),
+        "forecast": result.forecast.to_json(),
+        "metrics": dict(result.history[-1]) if result.history else {},
+        "seconds": result.seconds,
+        "warnings": list(result.warnings),
+        "config": recipe.to_table(settings),
+        "environment": environment(settings),
+        "estimator": {
+            "parameters": parameters,
+            "known": estimator._known.known.tolist(),
+            "n_features_in": estimator.n_features_in_,
+        },
+    }
+
+
+def load_into(estimator: Any, folder: Path) -> None:
+    """Fill a new estimator from a run directory."""
+    run = load(folder)
+    stored = run.record.get("estimator", {})
+    estimator.set_params(**stored.get("parameters", {}))
+    known = stored.get("known", list(run.classes[: run.n_known]))
+    numeric = all(isinstance(name, int) for name in known)
+    predictor = Predictor.load(folder, device=estimator.device)
+    estimator.n_features_in_ = stored.get("n_features_in") or predictor.n_inputs
+    if run.record["columns"]:
+        estimator.feature_names_in_ = np.array(run.record["columns"], dtype=object)
+    estimate, forecast = run.record["estimate"], run.record["forecast"]
+    result = Discovery(
+        predictor=predictor,
+        labels=run.labels,
+        kmeans=run.kmeans,
+        confidence=run.confidence,
+        typicality=run.typicality,
+        features=np.asarray(run.features) if (folder / "features.npy").exists() else None,
+        estimate=None if estimate is None else Estimate.from_json(estimate),
+        forecast=Forecast.from_json(forecast),
+        choice=run.record["summary"].get("choice", ""),
+        warnings=tuple(run.record["warnings"]),
+        history=run.history,
+        seconds=run.record["seconds"],
+    )
+    no_items = Items.of(np.zeros((len(run.ids), 0), dtype=np.float32))  # the items themselves are not stored
+    labels = np.where(run.new, UNLABELLED, run.labels)
+    task = Task(name="arrays", items=no_items, labels=labels, known=tuple(known))
+    classes = Classes(np.array(known, dtype=np.int64 if numeric else object))
+    estimator._keep(result, classes, task, recipe.read(folder / "config.toml"))

@@ -1,0 +1,209 @@
+"""Train a stage, or take it from the storage.
+
+Finished stages, k-means clusters and the trunk cache are found by the content of what they were made from.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from torch import nn
+
+from unveil import files, recipe, storage
+from unveil.data.cached_views import CachedViews
+from unveil.data.items import Items
+from unveil.data.loader import Loader
+from unveil.data.task import Task
+from unveil.data.views import Views
+from unveil.hardware import commit
+from unveil.methods.method import Method
+from unveil.models.inference import features, inputs
+from unveil.models.model import Model
+from unveil.numerics import Labels
+from unveil.settings import Settings, Stage
+from unveil.training import checkpoint
+from unveil.training.loop import Metrics, train
+from unveil.training.progress import Bar
+from unveil.training.training import Training
+from unveil.training.trunk_cache import cached_views
+
+
+def train_or_reuse(
+    training: Training,
+    stage: str,
+    config: Stage,
+    method: Method,
+    loader: Loader,
+    *,
+    with_labels: bool,
+    kept: nn.Module | None = None,
+) -> None:
+    """Train a stage, or take it from the storage; `kept` is what it leaves, if not the encoder."""
+
+    def evaluate() -> Metrics:
+        return {} if kept is not None else training.evaluator().supervised(training.model)
+
+    if training.storage is None:
+        history = train_stage(training, stage, config, method, loader, None, evaluate)
+        training.seconds[stage] = history[-1]["seconds"]
+        return
+    settings, labels = training.settings, _labels_id(training.task) if with_labels else ""
+    weights_of = kept or _pretrained(training.model, labels)
+    table = {key: value for key, value in recipe.changed(config).items() if key != "evaluate_every"}
+    training.trained_by = storage.identity(
+        stage=stage,
+        settings=table,
+        encoder=_encoder_identity(settings),
+        augment=recipe.changed(settings.augment),
+        scaling=_scaling(settings),
+        data=training.data_id,
+        labels=labels,
+        after=training.trained_by,
+    )
+    folder = training.storage.stages / training.trained_by
+    with storage.locked(folder):
+        weights = folder / "model.safetensors"
+        if not weights.exists():
+            history = train_stage(training, stage, config, method, loader, folder, evaluate)
+            lines = {
+                "stage": stage,
+                "settings": table,
+                "seconds": history[-1]["seconds"],
+                "history": history,
+                "commit": commit(),
+            }
+            files.write_json(folder / "stage.json", lines)
+            checkpoint.save_model(weights, weights_of)  # last: it marks the stage as finished
+            (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+        else:
+            training.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
+        checkpoint.load_model(weights, weights_of)
+        training.seconds[stage] = files.read_json(folder / "stage.json")["seconds"]
+
+
+def train_stage(
+    training: Training,
+    stage: str,
+    config: Stage,
+    method: Method,
+    loader: Loader,
+    folder: Path | None,
+    evaluate: Callable[[], Metrics],
+) -> list[Metrics]:
+    def after_epoch(epoch: int) -> Metrics:
+        last = epoch + 1 == config.epochs
+        return evaluate() if last or (epoch + 1) % config.evaluate_every == 0 else {}
+
+    return train(
+        method,
+        loader,
+        config,
+        folder=folder,
+        every_seconds=training.settings.machine.checkpoint_seconds,
+        progress=Bar(stage, training.console),
+        after_epoch=after_epoch,
+    )
+
+
+def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> Labels:
+    """k-means of the unlabelled items: as they are, as they go into the tail, or by features of unit length.
+
+    With a storage it is kept there: every method with this seed starts from the same clusters.
+    """
+    task, seed = training.task, training.settings.seed
+
+    def fit() -> Labels:
+        labels: Labels = KMeans(task.n_clusters, n_init=10, random_state=seed).fit(_points(training, where)).labels_
+        return labels.astype(np.int64)
+
+    if training.storage is None:
+        return fit()
+    trained = "" if where == "items" else training.trained_by or _untrained(training)
+    made_from = [where, trained, training.data_id, _labels_id(task), task.n_clusters, seed]
+    path = training.storage.stages / storage.identity(kmeans=made_from) / "labels.npy"
+    with storage.locked(path.parent):
+        if not path.exists():
+            fitted = fit()
+            files.write_with(path, lambda file: np.save(file, fitted, allow_pickle=False))
+    stored: Labels = np.load(path, allow_pickle=False)
+    return stored
+
+
+def _points(training: Training, where: str) -> NDArray[np.float32]:
+    rows = training.task.unlabelled
+    if where == "items":
+        return training.task.items.array[rows].reshape(len(rows), -1).astype(np.float32)
+    z = (inputs if where == "tail" else features)(training.model, training.views, rows)
+    points: NDArray[np.float32] = (z if where == "tail" else F.normalize(z, dim=1)).cpu().numpy()
+    return points
+
+
+def cache_trunk(training: Training) -> None:
+    """Keep the frozen trunk's outputs on disk, where the recipe asks for it and the disk allows."""
+    machine = training.settings.machine
+    if machine.cache_views == 0 or training.storage is None:
+        return
+    room = None if machine.cache_gb is None else 1e9 * machine.cache_gb
+    test_views = None
+    if training.test_views is not None:
+        test_views = _cached(training, training.test_views, training.task.test_items, 0, room)
+        if test_views is None:
+            return
+        room = None if room is None else room - test_views.layout.bytes
+    train_views = _cached(training, training.views, training.task.items, machine.cache_views, room)
+    if train_views is None:
+        return
+    training.views, training.test_views = train_views, test_views
+    training.model.skip_trunk()
+    layout = train_views.layout
+    training.cache = {"views": layout.views, "dtype": layout.dtype, "bytes": layout.bytes}
+    training.seconds["cache"] = train_views.seconds + (0 if test_views is None else test_views.seconds)
+
+
+def _cached(
+    training: Training, source: Views, items: Items | None, count: int, most: float | None
+) -> CachedViews | None:
+    assert training.storage is not None
+    assert items is not None
+    made_from = {
+        "trunk": training.trunk_by or _untrained(training),
+        "data": items.fingerprint(),
+        "augment": recipe.changed(training.settings.augment),
+        **({"scaled_by": training.data_id} if items.kind == "vectors" else {}),
+    }
+    folder, console = training.storage.stages, training.console
+    return cached_views(source, training.model, count, most=most, made_from=made_from, folder=folder, console=console)
+
+
+def _pretrained(model: Model, labels: str) -> nn.ModuleDict:
+    """What a stage leaves behind: the known head only where labels were used, and never the novel head, which every
+    discovery seed draws for itself."""
+    return nn.ModuleDict({"encoder": model.encoder} | ({"known_head": model.known_head} if labels else {}))
+
+
+def _labels_id(task: Task) -> str:
+    return task.labels.tobytes().hex()
+
+
+def _encoder_identity(settings: Settings) -> dict[str, Any]:
+    """The encoder's settings, with the content of a weights file in place of its path."""
+    config = settings.encoder
+    weights = {} if config.weights is None else {"weights": storage.fingerprint_file(Path(config.weights))}
+    return recipe.changed(config) | weights
+
+
+def _scaling(settings: Settings) -> list[Any]:
+    """How items are scaled before a network sees them."""
+    data = settings.data
+    return [data.mean, data.std, *([data.scaling] if data.scaling != "feature" else [])]
+
+
+def _untrained(training: Training) -> str:
+    """What a trunk depends on that no stage has trained."""
+    state = training.model.encoder.trunk.state_dict()
+    weights = {name: Items.of(value.cpu().float().flatten().numpy()).fingerprint() for name, value in state.items()}
+    return storage.identity(weights=weights, scaling=_scaling(training.settings))

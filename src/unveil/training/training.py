@@ -1,0 +1,117 @@
+"""One training: the model and its data on their way through the stages, and the settings fitted to the data."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.console import Console
+
+from unveil import rng
+from unveil.data.items import Items
+from unveil.data.task import Task, Truth
+from unveil.data.views import Views, make_views
+from unveil.errors import UnveilError
+from unveil.hardware import pick_device, pick_precision
+from unveil.methods.catalog import method_class
+from unveil.models import build_encoder
+from unveil.models.heads import linear_head
+from unveil.models.model import Model
+from unveil.settings import Settings, Stage
+from unveil.storage import Storage
+from unveil.training.evaluation import Evaluator
+
+
+@dataclass
+class Training:
+    """One model and its data on their way through the stages."""
+
+    settings: Settings
+    task: Task
+    truth: Truth | None = None
+    storage: Storage | None = None
+    console: Console = field(default_factory=lambda: Console(quiet=True))
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Training time of each stage, as stored with it: a reused stage still says what it cost."""
+    warnings: list[str] = field(default_factory=list)
+    """What looked wrong while it ran."""
+    cache: dict[str, Any] | None = None
+    """What the trunk cache holds, where there is one."""
+
+    def __post_init__(self) -> None:
+        self.settings = fit_to_data(self.settings, self.task)
+        machine = self.settings.machine
+        self.device = pick_device(machine.device)
+        self.precision = pick_precision(machine, self.device)
+        self.views = self.make_views(self.task.items)
+        check(self.settings, self.task, self.views)
+        test = self.task.test_items
+        self.test_views = None if test is None or len(test) == 0 else self.make_views(test, like=self.views)
+        self.trained_by = ""  # identity of the last stage that changed the weights
+        self.trunk_by = ""  # and of the last that changed the trunk
+        self.model = self._fresh_model()
+        self._data_id = ""
+
+    @property
+    def data_id(self) -> str:
+        """The content of the items; computed once, and only where something is stored."""
+        self._data_id = self._data_id or self.task.items.fingerprint()
+        return self._data_id
+
+    def make_views(self, items: Items, like: Views | None = None) -> Views:
+        """Views of items as the settings say; test items are scaled `like` the training items."""
+        s = self.settings
+        return make_views(items, s.data, s.augment, self.device, s.machine.workers, like)
+
+    def _fresh_model(self) -> Model:
+        s = self.settings
+        seed = s.rotation.seed if s.rotation.epochs else s.supervised.seed
+        encoder = build_encoder(s.encoder, self.views.shape, rng.generator(seed, "encoder"))
+        known = linear_head(encoder.dim, max(1, len(self.task.known)), rng.generator(seed, "known head"))
+        novel = linear_head(encoder.dim, 1, rng.generator(s.seed, "novel head"))  # discovery draws its own
+        return Model(encoder, known, novel, self.precision).to(self.device)
+
+    def evaluator(self) -> Evaluator:
+        """Scores for the current views."""
+        return Evaluator(
+            task=self.task,
+            truth=self.truth,
+            views=self.views,
+            test_views=self.test_views,
+            config=self.settings.discovery,
+            seed=self.settings.seed,
+        )
+
+
+def fit_to_data(settings: Settings, task: Task) -> Settings:
+    """The settings with batches that are no larger than the data, and with the passes that `steps` asks for."""
+    n_l, n_u = len(task.labelled), len(task.unlabelled)
+    discovery, supervised = settings.discovery, settings.supervised
+    each = discovery.labelled_per_batch
+    if each is not None:
+        rest = min(discovery.batch - each, max(n_u, 1))
+        each = max(1, min(each, n_l))
+        discovery = replace(discovery, batch=each + rest, labelled_per_batch=each)
+    rows_in_pass, per_step = (n_l, each) if each is not None else (len(task), discovery.batch)
+    discovery = replace(discovery, passes=passes(discovery, rows_in_pass, per_step))
+    supervised = replace(supervised, passes=passes(supervised, n_l, supervised.batch))
+    return replace(settings, supervised=supervised, discovery=discovery)
+
+
+def passes(config: Stage, rows: int, per_step: int) -> int:
+    """How often an epoch goes through `rows`, so that the stage has about `config.steps` steps."""
+    if config.steps is None or config.epochs == 0:
+        return config.passes
+    return max(1, round(config.steps / config.epochs / max(1, -(-rows // max(1, per_step)))))
+
+
+def check(settings: Settings, task: Task, views: Views) -> None:
+    """Tell at once what would otherwise be noticed after hours of pre-training."""
+    method_class(settings.discovery.method)
+    if settings.rotation.epochs == 0:
+        return
+    if task.items.kind == "vectors":
+        raise UnveilError("vectors cannot be rotated: set rotation.epochs=0")
+    if views.shape[1] != views.shape[2]:
+        raise UnveilError(
+            f"rotation needs square images, got {views.shape[1]}x{views.shape[2]}: "
+            "set rotation.epochs=0, or make the images square"
+        )
