@@ -154,14 +154,14 @@ def own(folder: Path) -> str:
 
 
 def trust(folder: Path) -> str:
-    """What the rehearsals foretold, and what came true; how many classes were counted."""
-    columns = ["", "seeds", "ACC %", "foretold %", "interval %", "in it", "novel classes", "counted", "within 20 %"]
+    """The forecast and the accuracy that was reached; the estimated number of classes."""
+    columns = ["", "seeds", "ACC %", "forecast %", "90 % interval", "truth inside", "novel classes", "estimated", "within 20 %"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     hits = right = every = 0
     for name, records in own_records(folder).items():
         true = [record["accuracy"]["unveil"] for record in records]
-        told = [record["expected"] for record in records]
-        inside = sum(one["low"] <= value <= one["high"] for one, value in zip(told, true, strict=True))
+        forecasts = [record["expected"] for record in records]
+        in_interval = sum(one["low"] <= value <= one["high"] for one, value in zip(forecasts, true, strict=True))
         novel = records[0]["classes"]["novel"]
         counted = [record["counted"]["number"] for record in records]
         near = sum(abs(number - novel) <= 0.2 * novel for number in counted)
@@ -169,13 +169,13 @@ def trust(folder: Path) -> str:
             name,
             str(len(records)),
             f"{100 * mean(true):.1f}",
-            f"{100 * mean([one['accuracy'] for one in told]):.1f}",
+            f"{100 * mean([one['accuracy'] for one in forecasts]):.1f}",
         ]
-        cells += [f"{100 * mean([one[end] for one in told]):.0f}" for end in ("low", "high")]
+        cells += [f"{100 * mean([one[end] for one in forecasts]):.0f}" for end in ("low", "high")]
         cells[-2:] = [" – ".join(cells[-2:])]
-        cells += [f"{inside} of {len(records)}", str(novel), ", ".join(map(str, counted)), f"{near} of {len(records)}"]
+        cells += [f"{in_interval} of {len(records)}", str(novel), ", ".join(map(str, counted)), f"{near} of {len(records)}"]
         lines.append(f"| {' | '.join(cells)} |")
-        hits, right, every = hits + inside, right + near, every + len(records)
+        hits, right, every = hits + in_interval, right + near, every + len(records)
     if not every:
         return "*Not measured yet.*"
     return "\n".join([*lines, f"| together | {every} | | | | {hits} of {every} | | | {right} of {every} |"])
@@ -198,20 +198,20 @@ def views(folder: Path) -> str:
 
 def general(folder: Path) -> str:
     """Unlabelled items of known and of novel classes: accuracy over all, old and new ones."""
-    shown = {"unveil": "unveil", "kmeans": "its start", "semi_kmeans": "semi-supervised k-means"}
+    shown = {"unveil": "unveil", "kmeans": "k-means start", "semi_kmeans": "semi-supervised k-means"}
     parts = ("all", "old", "new")
     columns = ["", "known + novel", "seeds", *(f"{name}: {' / '.join(parts)}" for name in shown.values())]
-    columns += ["foretold (all)", "in its interval", "counted"]
+    columns += ["forecast (all)", "truth inside", "estimated"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for name, records in own_records(folder).items():
         cells = [name, f"{records[0]['classes']['known']} + {records[0]['classes']['novel']}", str(len(records))]
         for key in shown:
             scores = [mean([record["accuracy"][key][part] for record in records]) for part in parts]
             cells.append(" / ".join(f"{100 * score:.1f}" for score in scores))
-        told = [record["expected"] for record in records]
+        forecasts = [record["expected"] for record in records]
         true = [record["accuracy"]["unveil"]["all"] for record in records]
-        inside = sum(one["low"] <= value <= one["high"] for one, value in zip(told, true, strict=True))
-        cells += [f"{100 * mean([one['accuracy'] for one in told]):.1f}", f"{inside} of {len(records)}"]
+        in_interval = sum(one["low"] <= value <= one["high"] for one, value in zip(forecasts, true, strict=True))
+        cells += [f"{100 * mean([one['accuracy'] for one in forecasts]):.1f}", f"{in_interval} of {len(records)}"]
         cells.append(", ".join(str(record["counted"]["number"]) for record in records))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) if len(lines) > 2 else "*Not measured yet.*"

@@ -1,6 +1,6 @@
 """unveil: given labelled data of known classes and unlabelled data of unnamed ones, find the new classes."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> object:

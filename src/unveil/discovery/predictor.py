@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from rich.console import Console
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as serialise
 
 from unveil import files, recipe, rng
 from unveil.data.items import PIECE, Items, Rows
@@ -218,10 +218,8 @@ class Predictor:
             "augment": recipe.to_table(self.augment),
             **{key: getattr(self, key) for key in ("n_known", "n_novel", "known_in_unlabelled", "softness")},
         }
-        folder.mkdir(parents=True, exist_ok=True)
         arrays["format"] = np.array([FORMAT], dtype=np.float32)  # safetensors wants at least one array
-        with files.replacing(folder / "predictor.safetensors") as temporary:
-            save_file(arrays, temporary, metadata={"predictor": json.dumps(values)})
+        files.write(folder / "predictor.safetensors", serialise(arrays, metadata={"predictor": json.dumps(values)}))
         if self.model is not None:
             self.model.save(folder / "model.safetensors")
 
