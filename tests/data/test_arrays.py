@@ -27,9 +27,9 @@ def npz(folder: Path, **arrays: object) -> Path:
 @pytest.mark.parametrize(("items", "labels"), [("X", "y"), ("features", "labels"), ("images", "y")])
 def test_npz_is_read_under_each_of_its_key_names(tmp_path: Path, items: str, labels: str) -> None:
     data = read_array(npz(tmp_path, **{items: VECTORS, labels: LABELS}))
-    assert (data.name, data.kind, data.classes) == ("own", "vectors", ("a", "b"))
-    assert np.asarray(data.train.items).dtype == np.float32
-    assert (np.asarray(data.train.items) == VECTORS).all()
+    assert (data.name, data.train.items.kind, data.classes) == ("own", "vectors", ("a", "b"))
+    assert data.train.items.array.dtype == np.float32
+    assert (data.train.items.array == VECTORS).all()
     assert data.train.labels.tolist() == [1, 0, 1]
     assert data.train.ids == ("train/00000", "train/00001", "train/00002")
     assert data.test is None
@@ -47,8 +47,8 @@ def test_bytes_of_three_or_four_dimensions_are_images(
     tmp_path: Path, shape: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
     data = read_array(npz(tmp_path, X=np.zeros(shape, dtype=np.uint8), y=LABELS))
-    assert data.kind == "images"
-    assert np.asarray(data.train.items).shape == expected
+    assert data.train.items.kind == "images"
+    assert data.train.items.array.shape == expected
 
 
 def with_value(value: float, dtype: type = np.float64) -> Array:
@@ -115,8 +115,8 @@ def npy(folder: Path, array: Array, labels: str | None = "b\na\nb\n", beside: st
 @pytest.mark.parametrize("beside", ["own.labels.txt", "own.txt"])
 def test_npy_stays_on_disk_and_takes_labels_from_beside_it(tmp_path: Path, beside: str) -> None:
     data = read_array(npy(tmp_path, VECTORS.astype(np.float32), beside=beside))
-    assert isinstance(data.train.items, np.memmap)
-    assert (data.train.items == VECTORS).all()
+    assert isinstance(data.train.items.array, np.memmap)
+    assert (data.train.items.array == VECTORS).all()
     assert data.classes == ("a", "b")
     assert data.train.labels.tolist() == [1, 0, 1]
 
@@ -169,7 +169,7 @@ def csv(folder: Path, text: str) -> Path:
 def test_csv_finds_label_and_id_columns_by_name(tmp_path: Path, column: str) -> None:
     data = read_array(csv(tmp_path, f"\ufeffid,x0,{column},x1\none,1.5,10,2\ntwo,-3,9,4e1\n\n"))
     assert data.classes == ("9", "10")
-    assert np.asarray(data.train.items).tolist() == [[1.5, 2.0], [-3.0, 40.0]]
+    assert data.train.items.array.tolist() == [[1.5, 2.0], [-3.0, 40.0]]
     assert data.train.ids == ("one", "two")
     assert data.train.labels.tolist() == [1, 0]
 
@@ -191,6 +191,7 @@ def test_csv_without_ids_numbers_its_rows(tmp_path: Path) -> None:
         ("x,label\n1,a\nnan,b\n", "row 1 .*nan"),
         ("x,label\n1,\n", "row 0 .*empty label"),
         ("id,x,label\nk,1,a\nk,2,a\n", "the id 'k' stands on more than one row"),
+        ("x,class,label\n1,2,a\n", "both a column `label` and a column `class`: rename the one that does not hold"),
     ],
 )
 def test_a_bad_csv_names_the_place(tmp_path: Path, text: str, message: str) -> None:

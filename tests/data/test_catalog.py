@@ -81,9 +81,9 @@ def test_digits_need_no_root(tmp_path: Path) -> None:
 def test_a_path_loads_a_folder_or_an_array(tmp_path: Path) -> None:
     folder = write_imagenet(tmp_path, "own")
     np.savez(tmp_path / "own.npz", X=np.zeros((2, 3)), y=[0, 1])
-    assert load(str(folder)).kind == "files"
+    assert load(str(folder)).train.items.kind == "files"
     assert load(folder).name == "own"
-    assert load(tmp_path / "own.npz").kind == "vectors"
+    assert load(tmp_path / "own.npz").train.items.kind == "vectors"
 
 
 def test_a_name_of_the_catalog_wins_over_a_folder_unless_it_is_written_as_a_path(

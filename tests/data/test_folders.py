@@ -27,7 +27,7 @@ def test_classes_and_files_come_sorted_with_relative_ids(tmp_path: Path) -> None
     draw(tmp_path / ".thumbnails" / "a.jpg")
     (tmp_path / "classes.txt").write_text("cat house cat\ndog hound\n")
     data = read_folder(tmp_path, "pets")
-    assert data.kind == "files"
+    assert data.train.items.kind == "files"
     assert (data.name, data.classes) == ("pets", ("cat", "dog"))
     assert data.train.ids == (
         "cat/a.webp",
@@ -38,7 +38,7 @@ def test_classes_and_files_come_sorted_with_relative_ids(tmp_path: Path) -> None
         "dog/a.JPG",
         "dog/b.jpg",
     )
-    assert data.train.items == tuple(tmp_path / key for key in data.train.ids)
+    assert data.train.items.paths == tuple(tmp_path / key for key in data.train.ids)
     assert data.train.labels.tolist() == [0, 0, 0, 0, 0, 1, 1]
     assert data.test is None
 
@@ -112,8 +112,8 @@ def test_omniglot_array_lists_background_then_evaluation(tmp_path: Path) -> None
     data = read_omniglot(write_omniglot(tmp_path / "omniglot32.npz"))
     assert data.classes == ("Greek/character01", "Latin/character01", "Angelic/character01")
     assert data.train.labels.tolist() == [0, 0, 1, 1, 2, 2]
-    assert np.asarray(data.train.items)[:, 0, 0, 0].tolist() == [0, 1, 2, 3, 9, 9]
-    assert np.asarray(data.train.items).shape == (6, 32, 32, 1)
+    assert data.train.items.array[:, 0, 0, 0].tolist() == [0, 1, 2, 3, 9, 9]
+    assert data.train.items.array.shape == (6, 32, 32, 1)
     assert data.train.ids[:3] == ("Greek/character01/00", "Greek/character01/01", "Latin/character01/00")
 
 
@@ -121,7 +121,7 @@ def test_one_alphabet_keeps_its_ids(tmp_path: Path) -> None:
     data = read_omniglot(write_omniglot(tmp_path / "omniglot32.npz"), "Latin")
     assert (data.name, data.classes) == ("omniglot:Latin", ("Latin/character01",))
     assert data.train.labels.tolist() == [0, 0]
-    assert np.asarray(data.train.items)[:, 0, 0, 0].tolist() == [2, 3]
+    assert data.train.items.array[:, 0, 0, 0].tolist() == [2, 3]
     assert data.train.ids == ("Latin/character01/00", "Latin/character01/01")
 
 
@@ -158,8 +158,8 @@ def test_the_original_omniglot_folders_become_small_bright_ink(tmp_path: Path) -
             draw(tmp_path / f"images_{part}/{name}/character01/09_{drawer}.png", size=105, value=0, mode="L")
     data = read_omniglot(tmp_path)
     assert data.classes == ("Greek/character01", "Angelic/character01")
-    assert np.asarray(data.train.items).shape == (4, 32, 32, 1)
-    assert (np.asarray(data.train.items) == 255).all()
+    assert data.train.items.array.shape == (4, 32, 32, 1)
+    assert (data.train.items.array == 255).all()
     assert data.train.ids[1] == "Greek/character01/01"
     assert read_omniglot(tmp_path, "Angelic").classes == ("Angelic/character01",)
 

@@ -129,7 +129,17 @@ def test_number_of_views_and_a_clean_first_one(n_views: int, clean: bool) -> Non
     y = labels(4, 4)
     for batch in make(y, views=Recorded(8, clean), n_views=n_views).epoch(0):
         assert len(batch.views) == n_views
-        assert [seed == -1 for seed in seeds(batch)] == [clean] + [False] * (n_views - 1)
+        assert [seed == -1 for seed in seeds(batch)] == [clean and n_views > 1] + [False] * (n_views - 1)
+
+
+@pytest.mark.parametrize("n_views", [1, 2])
+def test_a_single_view_is_augmented_unless_pretraining_is_not(n_views: int) -> None:
+    y = labels(4, 4)
+    options = {"views": Recorded(8, first_view_clean=True), "n_views": n_views}
+    for augmented in (True, False):
+        for batch in make(y, **options, augment_single_view=augmented).epoch(0):
+            clean = n_views == 2 or not augmented
+            assert [seed == -1 for seed in seeds(batch)] == [clean] + [False] * (n_views - 1)
 
 
 def test_clean_draws_go_through_once() -> None:

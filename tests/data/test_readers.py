@@ -42,8 +42,8 @@ def test_cifar10_is_read_from_every_pickle_protocol_with_text_or_byte_keys(
 ) -> None:
     data = read_cifar10(write_cifar10(tmp_path / "c", protocol=protocol, binary_keys=binary_keys))
     assert data.classes == ("cat", "dog", "frog")
-    assert data.kind == "images"
-    assert np.asarray(data.train.items).shape == (15, 32, 32, 3)
+    assert data.train.items.kind == "images"
+    assert data.train.items.array.shape == (15, 32, 32, 3)
     assert data.train.labels.tolist() == [1, 2, 2, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2]
     assert data.train.ids[-1] == "train/00014"
     assert data.test is not None
@@ -53,7 +53,7 @@ def test_cifar10_is_read_from_every_pickle_protocol_with_text_or_byte_keys(
 def test_a_cifar_row_is_three_planes_one_after_the_other(tmp_path: Path) -> None:
     data = read_cifar10(write_cifar10(tmp_path / "c"))
     row = rows(1)[0]
-    pixel = np.asarray(data.train.items)[0, 3, 7]
+    pixel = data.train.items.array[0, 3, 7]
     assert pixel.tolist() == [row[plane * 1024 + 3 * 32 + 7] for plane in range(3)]
 
 
@@ -174,11 +174,11 @@ def write_mnist(folder: Path, *, zipped: bool, side: int = 28) -> Path:
 @pytest.mark.parametrize("zipped", [False, True])
 def test_mnist_is_read_plain_and_compressed(tmp_path: Path, zipped: bool) -> None:
     data = read_mnist(write_mnist(tmp_path, zipped=zipped))
-    assert np.asarray(data.train.items).shape == (3, 28, 28, 1)
+    assert data.train.items.array.shape == (3, 28, 28, 1)
     assert data.train.labels.tolist() == [0, 1, 2]
     assert data.train.labels.dtype == np.int64
     assert data.test is not None
-    assert (np.asarray(data.test.items) == 2).all()
+    assert (data.test.items.array == 2).all()
     assert data.classes == tuple("0123456789")
 
 
@@ -218,8 +218,8 @@ def test_a_missing_idx_file_is_named(tmp_path: Path) -> None:
 def test_digits_are_split_by_class_without_chance() -> None:
     data = read_digits()
     assert data.test is not None
-    assert np.asarray(data.train.items).shape[1:] == (8, 8, 1)
-    assert np.asarray(data.train.items).max() == 255
+    assert data.train.items.array.shape[1:] == (8, 8, 1)
+    assert data.train.items.array.max() == 255
     assert set(data.train.ids) | set(data.test.ids) == {f"digits/{i:05d}" for i in range(1797)}
     assert not set(data.train.ids) & set(data.test.ids)
     for digit in range(10):

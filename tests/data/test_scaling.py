@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
-from unveil.data.dataset import Dataset, Split
-from unveil.data.scaling import reduced
+from unveil.data.items import Items
+from unveil.data.scaling import Reduction, fit_reduction
 from unveil.data.views import Draw, make_views
 from unveil.errors import UnveilError
 from unveil.settings import Augment, Data
@@ -14,18 +13,11 @@ from unveil.settings import Augment, Data
 X = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32) * np.array([5, 3, 1, 1, 1, 0.1], np.float32)
 
 
-def dataset(train: NDArray[np.float32], test: NDArray[np.float32] | None = None) -> Dataset:
-    def split(items: NDArray[np.float32]) -> Split:
-        return Split(items=items, labels=np.zeros(len(items), dtype=np.int64), ids=tuple(map(str, range(len(items)))))
-
-    return Dataset(name="v", classes=("a",), train=split(train), test=None if test is None else split(test))
-
-
 def test_unit_length_and_principal_components() -> None:
-    found = reduced(dataset(X, X[:7]), Data(name="v", unit=True, pca=3))
-    train, test = np.asarray(found.train.items), np.asarray(found.test.items)  # type: ignore[union-attr]
+    reduce = fit_reduction(X, unit=True, components=3)
+    train = reduce(X)
     assert train.shape == (50, 3)
-    np.testing.assert_allclose(train[:7], test, atol=1e-5)  # one projection for both
+    np.testing.assert_allclose(train[:7], reduce(X[:7]), atol=1e-5)  # one projection for all
     centred = X / np.linalg.norm(X, axis=1, keepdims=True)
     centred = centred - centred.mean(axis=0)
     values = np.linalg.svd(centred, compute_uv=False)[:3]
@@ -33,21 +25,24 @@ def test_unit_length_and_principal_components() -> None:
 
 
 def test_nothing_is_changed_unless_asked() -> None:
-    given = dataset(X)
-    assert reduced(given, Data(name="v")) is given
-    assert np.asarray(reduced(given, Data(name="v", pca=100)).train.items).shape == (50, 6)  # no more than there are
+    np.testing.assert_array_equal(fit_reduction(X)(X), X)
+    assert fit_reduction(X, components=100)(X).shape == (50, 6)  # no more than there are
 
 
-def test_images_are_refused() -> None:
-    images = np.zeros((3, 4, 4, 1), dtype=np.uint8)
-    with pytest.raises(UnveilError, match="are for vectors"):
-        reduced(dataset(images), Data(name="v", pca=2))  # type: ignore[arg-type]
+def test_standardised_columns_and_the_way_back_from_arrays() -> None:
+    constant = np.concatenate([X, np.ones((50, 1), dtype=np.float32)], axis=1)
+    reduce = fit_reduction(constant, standardise=True, components=4)
+    again = Reduction.from_arrays(reduce.arrays())
+    np.testing.assert_array_equal(again(constant), reduce(constant))
+    standard = fit_reduction(constant, standardise=True)(constant)
+    np.testing.assert_allclose(standard.std(axis=0), [1] * 6 + [0], atol=1e-4)
+    np.testing.assert_allclose(standard.mean(axis=0), np.zeros(7), atol=1e-4)
 
 
 @pytest.mark.parametrize("scaling", ["feature", "common"])
 def test_scaling_keeps_proportions_or_not_and_noise_follows_each_spread(scaling: str) -> None:
     config = Data(name="v", scaling=scaling)  # type: ignore[arg-type]
-    views = make_views(X, config, Augment(noise=0.5), torch.device("cpu"), workers=0)
+    views = make_views(Items.of(X), config, Augment(noise=0.5), torch.device("cpu"), workers=0)
     draws = [Draw(np.arange(50), (None, seed)) for seed in range(200)]
     clean, noisy = zip(*views.stream(draws), strict=True)
     spread = clean[0].std(dim=0, correction=0)
@@ -60,8 +55,8 @@ def test_scaling_keeps_proportions_or_not_and_noise_follows_each_spread(scaling:
 
 def test_test_items_are_scaled_like_the_training_items() -> None:
     config, cpu = Data(name="v"), torch.device("cpu")
-    views = make_views(X, config, Augment(noise=0.5), cpu, workers=0)
-    other = make_views(X[:5] + 3, config, Augment(noise=0.5), cpu, 0, views)
+    views = make_views(Items.of(X), config, Augment(noise=0.5), cpu, workers=0)
+    other = make_views(Items.of(X[:5] + 3), config, Augment(noise=0.5), cpu, 0, views)
     ((found,),) = other.stream([Draw(np.arange(5), (None,))])
     ((expected,),) = views.stream([Draw(np.arange(5), (None,))])
     shift = torch.from_numpy(3 / X.std(axis=0))
@@ -70,7 +65,7 @@ def test_test_items_are_scaled_like_the_training_items() -> None:
 
 def test_dropped_features_are_at_their_mean() -> None:
     config, cpu = Data(name="v"), torch.device("cpu")
-    views = make_views(X, config, Augment(dropout=0.4), cpu, workers=0)
+    views = make_views(Items.of(X), config, Augment(dropout=0.4), cpu, workers=0)
     ((clean, other),) = views.stream([Draw(np.arange(50), (None, 3))])
     lost = other == 0
     assert 0.3 < float(lost.float().mean()) < 0.5
@@ -79,7 +74,7 @@ def test_dropped_features_are_at_their_mean() -> None:
 
 def test_mixed_items_lie_on_the_way_to_their_nearest_neighbour() -> None:
     config, cpu = Data(name="v"), torch.device("cpu")
-    views = make_views(X, config, Augment(mix=0.6), cpu, workers=0)
+    views = make_views(Items.of(X), config, Augment(mix=0.6), cpu, workers=0)
     ((clean, other),) = views.stream([Draw(np.arange(50), (None, 3))])
     apart = torch.cdist(clean, clean).fill_diagonal_(torch.inf)
     way = clean[apart.argmin(dim=1)] - clean

@@ -1,5 +1,6 @@
 """Splitting a data set into known and novel classes."""
 
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unveil.data.dataset import Dataset, Split
+from unveil.data.items import Items
 from unveil.data.task import Task, Truth, imbalanced, make_task
 from unveil.errors import UnveilError
 from unveil.settings import Data
@@ -21,7 +23,7 @@ def split(labels: list[int], prefix: str = "") -> Split:
     """An item's value is its row, its id names row and class."""
     items = np.arange(len(labels), dtype=np.float32)[:, None]
     ids = tuple(f"{prefix}{row}-{label}" for row, label in enumerate(labels))
-    return Split(items=items, labels=np.array(labels), ids=ids)
+    return Split(items=Items.of(items), labels=np.array(labels), ids=ids)
 
 
 TRAIN = [4, 0, 1, 2, 3, 4, 0, 0, 2, 3, 1, 4]
@@ -104,11 +106,12 @@ def test_labels_and_truth_belong_to_their_items(
     names = {"known": tuple(order[:known]), "novel": tuple(order[known : known + novel])}
     task, truth = make(data, per_class=per_class, **names)
     assert not set(task.known) & set(truth.novel)
+    assert task.ids is not None
     assert sorted([*task.labelled, *task.unlabelled]) == list(range(len(task.ids)))
     assert len(task.labelled) + len(task.unlabelled) == len(task.labels) == len(task.items)
     origin = [int(name.split("-")[0]) for name in task.ids]
     assert origin == sorted(set(origin))  # in file order, each once
-    assert np.asarray(task.items)[:, 0].tolist() == origin
+    assert task.items.array[:, 0].tolist() == origin
 
     def true_name(row: int) -> str:
         return CLASSES[train[origin[row]]]
@@ -136,10 +139,10 @@ def test_per_class_keeps_the_first_of_each() -> None:
 
 def test_files_are_split_too() -> None:
     files = tuple(Path(f"{row}.png") for row in range(len(TRAIN)))
-    train = Split(items=files, labels=np.array(TRAIN), ids=tuple(map(str, files)))
+    train = Split(items=Items.of(files), labels=np.array(TRAIN), ids=tuple(map(str, files)))
     task, _ = make(Dataset(name="zoo", classes=CLASSES, train=train), known=1, novel=1)
-    assert task.kind == "files"
-    assert task.items == tuple(files[row] for row in (1, 2, 6, 7, 10))
+    assert task.items.kind == "files"
+    assert task.items.paths == tuple(files[row] for row in (1, 2, 6, 7, 10))
 
 
 @pytest.mark.parametrize(
@@ -183,3 +186,31 @@ def test_imbalance_thins_later_classes_out(ratio: float) -> None:
     expected = [round(100 * ratio ** (-i / 2)) for i in range(3)]
     assert counts.tolist() == [*expected, *expected]
     assert np.all(np.diff(kept) > 0)  # in the order they were
+
+
+def own_task() -> Task:
+    items = Items.of(np.arange(8, dtype=np.float32).reshape(4, 2))
+    return Task(name="own", items=items, labels=np.array([1, 0, -1, -1]), known=("b", 7), ids=("p", "q", "r", "s"))
+
+
+def test_some_rows_of_a_task() -> None:
+    task = own_task().take(np.array([3, 0]))
+    assert task.ids == ("s", "p")
+    assert task.labels.tolist() == [-1, 1]
+    assert task.items.array.tolist() == [[6, 7], [0, 1]]
+    assert task.known == ("b", 7)
+    assert [task.id_of(row) for row in (0, 1)] == ["s", "p"]
+
+
+def test_further_labels_join_known_classes_or_make_new_ones() -> None:
+    task = own_task().with_labels({"r": "new", "s": "7"})
+    assert task.known == ("b", 7, "new")
+    assert task.labels.tolist() == [1, 0, 2, 1]
+    assert len(task.unlabelled) == 0
+
+
+def test_clusters_count_known_classes_only_where_unlabelled_rows_may_be_of_them() -> None:
+    task = replace(own_task(), n_novel=3)
+    assert task.n_clusters == 3
+    assert replace(task, known_in_unlabelled=True).n_clusters == 5
+    assert replace(task, ids=None).id_of(2) == "2"

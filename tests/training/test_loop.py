@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from unveil.data.items import Items
 from unveil.data.loader import Batch, Loader
 from unveil.data.views import make_views
 from unveil.errors import UnveilError
@@ -49,12 +50,12 @@ class Line(Method):
 def loader(rows: int = 10, batch: int = 4) -> Loader:
     items = np.random.default_rng(0).normal(size=(rows, 3)).astype(np.float32)
     labels = (items[:, 0] > 0).astype(np.int64)
-    views = make_views(items, Data(name="x"), Augment(), CPU, 0)
+    views = make_views(Items.of(items), Data(name="x"), Augment(), CPU, 0)
     return Loader(views=views, labels=labels, rows=np.arange(rows), batch=batch, seed=0, device=CPU, n_views=1)
 
 
 def go(
-    folder: Path,
+    folder: Path | None,
     objective: Line | None = None,
     config: Stage | None = None,
     after_epoch: Callable[[int], Metrics] = lambda epoch: {"acc": epoch / 10},
@@ -85,6 +86,21 @@ def test_a_line_of_metrics_for_each_epoch(tmp_path: Path) -> None:
     assert history[2]["ce"] < history[0]["ce"] < 1
     assert objective.updates == 9
     assert not objective.training
+
+
+def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from unveil.training import checkpoint
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("something is written")
+
+    written, kept = Line(), Line()
+    expected = go(tmp_path, written)
+    monkeypatch.setattr(checkpoint, "save", refuse)
+    monkeypatch.setattr("unveil.files.write", refuse)
+    history = go(None, kept, every_seconds=-1)
+    assert [row["ce"] for row in history] == [row["ce"] for row in expected]
+    assert all(torch.equal(a, b) for a, b in zip(written.parameters(), kept.parameters(), strict=True))
 
 
 def test_the_recorded_loss_is_the_mean_over_the_steps_of_the_epoch(tmp_path: Path) -> None:

@@ -1,0 +1,88 @@
+"""Settings and preparation of own data follow from the items and from what people choose."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rich.console import Console
+
+from unveil import recipe
+from unveil.data.dataset import Dataset, Split
+from unveil.data.items import Items
+from unveil.discovery import options
+from unveil.discovery.options import own_settings, prepare, with_reduction
+from unveil.discovery.preparation import Preparation
+from unveil.discovery.run import encode_dataset
+from unveil.errors import UnveilError
+from unveil.settings import Settings
+
+X = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32) * np.array([5, 3, 1, 1, 1, 0.1], np.float32)
+VECTORS = Items.of(X)
+IMAGES = Items.of(np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1), dtype=np.uint8))
+
+
+def settings(*overrides: str) -> Settings:
+    return recipe.load("digits", overrides)
+
+
+def test_the_recipe_follows_from_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "installed", lambda name: False)
+    assert own_settings(VECTORS, None, []).name == "vectors"
+    few = own_settings(IMAGES, None, ["seed=4"])
+    assert (few.name, few.data.encoder, few.seed) == ("vectors", "pixels", 4)
+    monkeypatch.setattr(options, "ENOUGH_IMAGES", 5)
+    assert own_settings(IMAGES, None, []).name == "images"
+    assert own_settings(IMAGES, None, [], any_labels=False).data.encoder == "pixels"
+    assert own_settings(IMAGES, None, [], encoder="compact").name == "images"
+    assert own_settings(IMAGES, "digits", []).name == "digits"
+    monkeypatch.setattr(options, "installed", lambda name: True)
+    assert own_settings(IMAGES, None, []).data.encoder == "efficientnet-lite0"
+
+
+def test_images_are_made_square_where_a_network_needs_it() -> None:
+    own = own_settings(IMAGES, "digits", [])
+    assert prepare(IMAGES, own, folder=None).side is None
+    oblong = Items.of(np.zeros((3, 20, 10, 3), dtype=np.uint8))
+    assert prepare(oblong, own, folder=None).side == 20
+    assert prepare(Items.of((Path("a.png"),)), own, folder=None).side == options.SIDE
+    sized = own_settings(IMAGES, "digits", ["augment.size=16"])
+    assert prepare(Items.of((Path("a.png"),)), sized, folder=None).side is None
+    with pytest.raises(UnveilError, match="needs images, and these are vectors"):
+        prepare(VECTORS, own_settings(IMAGES, None, [], encoder="pixels"), folder=None)
+
+
+def dataset(train: NDArray[np.float32], test: NDArray[np.float32] | None = None) -> Dataset:
+    def split(items: NDArray[np.float32]) -> Split:
+        ids = tuple(map(str, range(len(items))))
+        return Split(items=Items.of(items), labels=np.zeros(len(items), dtype=np.int64), ids=ids)
+
+    return Dataset(name="v", classes=("a",), train=split(train), test=None if test is None else split(test))
+
+
+def test_nothing_is_changed_unless_asked(tmp_path: Path) -> None:
+    given, quiet = dataset(X), Console(quiet=True)
+    encoded, preparation = encode_dataset(given, settings(), tmp_path, quiet)
+    assert encoded is given
+    assert preparation.reduction is None
+    _, preparation = encode_dataset(given, settings("data.pca=100"), tmp_path, quiet)
+    assert preparation.reduction is not None
+    assert preparation.reduction(X).shape == (50, 6)  # no more than there are
+
+
+def test_images_have_no_principal_components_and_vectors_no_encoder(tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="are for vectors"):
+        with_reduction(Preparation(), IMAGES, settings("data.pca=2"))
+    with pytest.raises(UnveilError, match="needs images, and v has vectors"):
+        encode_dataset(dataset(X), settings("data.encoder=pixels"), tmp_path, Console(quiet=True))
+
+
+def test_a_frozen_encoder_turns_both_splits_into_vectors(tmp_path: Path) -> None:
+    images = IMAGES.array
+    chosen = settings("data.encoder=pixels", "data.unit=true")
+    encoded, preparation = encode_dataset(dataset(images, images[:2]), chosen, tmp_path, Console(quiet=True))
+    assert encoded.test is not None
+    np.testing.assert_allclose(encoded.train.items.array, images.reshape(6, -1) / 255, atol=1e-6)
+    np.testing.assert_array_equal(encoded.test.items.array, encoded.train.items.array[:2])
+    assert preparation.reduction is not None
+    np.testing.assert_allclose(np.linalg.norm(preparation.reduction(encoded.train.items.array), axis=1), 1, atol=1e-5)
