@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +102,7 @@ def title_of(resolved: Settings) -> str:
 
     A setting that a later version adds leaves it as it is; where a run is computed is no part of it.
     """
-    parts = [spec.name for spec in fields(resolved) if spec.name not in ("machine", "name", "seed")]
-    table = {part: recipe.changed(getattr(resolved, part)) for part in parts}
+    table = {key: value for key, value in recipe.changed(resolved).items() if key not in ("machine", "name", "seed")}
     return f"{resolved.discovery.method}-{identity(settings=table)[:8]}-seed{resolved.seed}"
 
 
