@@ -52,7 +52,7 @@ def fingerprint_file(path: Path) -> str:
 
 @contextmanager
 def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Only one process at a time fills a folder; others wait and then find it filled, or are told."""
+    """Only one process at a time fills a folder; others wait and then find it filled, or get an error."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("w")

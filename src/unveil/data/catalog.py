@@ -53,9 +53,9 @@ def status(root: Path | None = None) -> list[Status]:
     base = data_root(root)
     lines: list[Status] = []
     for entry in CATALOG.values():
-        found = entry.find(base)
+        place = entry.find(base)
         expected = base / entry.places[-1].path if entry.places else None
-        lines.append(Status(entry, found is not None or not entry.places, found or expected))
+        lines.append(Status(entry, place is not None or not entry.places, place or expected))
     return lines
 
 
@@ -73,8 +73,8 @@ def get(name: str, root: Path | None = None, *, progress: Progress | None = None
     """Download a data set to where `load` finds it. Returns where it is: None if it comes with a package."""
     entry, _ = _entry(name)
     base = data_root(root)
-    if not entry.places or (found := entry.find(base)):
-        return found if entry.places else None
+    if not entry.places or (place := entry.find(base)):
+        return place if entry.places else None
     if not entry.remotes:
         raise UnveilError(f"{entry.name} cannot be downloaded: {_by_hand(entry, base)}")
     for remote in entry.remotes:
@@ -97,8 +97,12 @@ def _entry(name: str) -> tuple[Entry, str | None]:
     base, colon, alphabet = name.partition(":")
     if base in CATALOG and (not colon or (base == "omniglot" and alphabet)):
         return CATALOG[base], alphabet or None
-    near = difflib.get_close_matches(base.lower(), CATALOG, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(CATALOG)}; or give the path of your own data"
+    matches = difflib.get_close_matches(base.lower(), CATALOG, n=1)
+    hint = (
+        f"did you mean {matches[0]}?"
+        if matches
+        else f"there are {', '.join(CATALOG)}; or give the path of your own data"
+    )
     raise UnveilError(f"there is no data set {name!r}; {hint}")
 
 
@@ -109,8 +113,8 @@ def _by_hand(entry: Entry, root: Path) -> str:
 def _find(entry: Entry, root: Path) -> Path:
     if not entry.places:
         return root
-    if found := entry.find(root):
-        return found
+    if place := entry.find(root):
+        return place
     missing = " and ".join(str(place.missing(root)) for place in entry.places)
     remedy = f"run `unveil data get {entry.name}`" if entry.remotes else _by_hand(entry, root)
     raise UnveilError(f"{entry.name} is not there: looked for {missing}; {remedy}, or say where it is: --root DIR")

@@ -22,12 +22,12 @@ UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 def image_files(folder: Path) -> tuple[Path, ...]:
     """The images anywhere below `folder`, in an order that does not depend on the file system."""
-    found: list[Path] = []
+    images: list[Path] = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         visible = (Path(parent, name) for name in names if not name.startswith("."))  # macOS writes `._x.jpg`
-        found += (path for path in visible if path.suffix.lower() in EXTENSIONS)
-    return tuple(sorted(found, key=lambda path: path.relative_to(folder).parts))
+        images += (path for path in visible if path.suffix.lower() in EXTENSIONS)
+    return tuple(sorted(images, key=lambda path: path.relative_to(folder).parts))
 
 
 def read_folder(folder: Path, name: str | None = None) -> Dataset:
@@ -96,12 +96,12 @@ def _folder_split(root: Path, folder: Path, classes: tuple[str, ...]) -> Split:
     files: list[Path] = []
     labels: list[int] = []
     for name in _subfolders(folder):
-        found = image_files(folder / name)
-        if not found:
+        images = image_files(folder / name)
+        if not images:
             kinds = " ".join(sorted(EXTENSIONS))
             raise UnveilError(f"{folder / name} holds no images ({kinds}); add some or remove the folder")
-        files += found
-        labels += [classes.index(name)] * len(found)
+        files += images
+        labels += [classes.index(name)] * len(images)
     ids = tuple(file.relative_to(root).as_posix() for file in files)
     return Split(items=Items.of(files), labels=np.array(labels, dtype=np.int64), ids=ids)
 
@@ -111,8 +111,8 @@ def _chosen(alphabets: Iterable[str], alphabet: str | None, path: Path) -> set[s
     if alphabet is None:
         return known
     if alphabet not in known:
-        near = difflib.get_close_matches(alphabet, known, n=1, cutoff=0.4)
-        hint = f"did you mean omniglot:{near[0]}?" if near else f"there are {', '.join(sorted(known)) or 'none'}"
+        matches = difflib.get_close_matches(alphabet, known, n=1, cutoff=0.4)
+        hint = f"did you mean omniglot:{matches[0]}?" if matches else f"there are {', '.join(sorted(known)) or 'none'}"
         raise UnveilError(f"{path} has no alphabet {alphabet!r}; {hint}")
     return {alphabet}
 

@@ -25,15 +25,15 @@ class Reduction:
 
     def __call__(self, x: NDArray[np.floating]) -> Vectors:
         """Vectors along the last dimension, reduced."""
-        found: Vectors = np.asarray(x, dtype=np.float32)
+        reduced: Vectors = np.asarray(x, dtype=np.float32)
         if self.center is not None and self.scale is not None:
-            found = (found - self.center) / self.scale
+            reduced = (reduced - self.center) / self.scale
         if self.unit:
-            length = np.linalg.norm(found, axis=-1, keepdims=True)
-            found = (found / np.maximum(length, 1e-12)).astype(np.float32)
+            length = np.linalg.norm(reduced, axis=-1, keepdims=True)
+            reduced = (reduced / np.maximum(length, 1e-12)).astype(np.float32)
         if self.axes is not None and self.mean is not None:
-            found = (found @ self.axes.T - self.mean @ self.axes.T).astype(np.float32, copy=False)
-        return found
+            reduced = (reduced @ self.axes.T - self.mean @ self.axes.T).astype(np.float32, copy=False)
+        return reduced
 
     @property
     def n_inputs(self) -> int:
@@ -59,15 +59,17 @@ class Reduction:
 def fit_reduction(
     x: NDArray[np.floating], *, unit: bool = False, components: int | None = None, standardise: bool = False
 ) -> Reduction:
-    """Find the reduction of a sample of rows (n, features); it has no more components than there are."""
+    """Fit the reduction to a sample of rows (n, features); it has no more components than there are."""
     some = np.asarray(x[:: max(1, len(x) // SAMPLE)], dtype=np.float32)
-    found = Reduction(unit=unit)
+    reduction = Reduction(unit=unit)
     if standardise:
         spread = some.std(axis=0)
-        found = replace(found, center=some.mean(axis=0), scale=np.where(spread > 1e-9, spread, 1).astype(np.float32))
+        reduction = replace(
+            reduction, center=some.mean(axis=0), scale=np.where(spread > 1e-9, spread, 1).astype(np.float32)
+        )
     if components is None:
-        return found
-    some = found(some)
+        return reduction
+    some = reduction(some)
     with np.errstate(invalid="ignore"):  # constant vectors have no share of variance to tell
         fitted = PCA(min(components, *some.shape), random_state=0).fit(some)
-    return replace(found, mean=fitted.mean_.astype(np.float32), axes=fitted.components_.astype(np.float32))
+    return replace(reduction, mean=fitted.mean_.astype(np.float32), axes=fitted.components_.astype(np.float32))

@@ -8,25 +8,25 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from unveil.numerics import Labels, Matrix, spread_rows, squared_distances, sums_by_label
 
 SAMPLE = 50_000
-"""Rows from which centres are found; the others are only assigned."""
+"""Rows from which centers are found; the others are only assigned."""
 PIECE = 20_000
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Centres, the cluster of each unlabelled row, and the mean squared distance of those rows to their centre."""
+    """Centres, the cluster of each unlabelled row, and the mean squared distance of those rows to their center."""
 
     centers: Matrix
     labels: Labels
     inertia: float
 
     def confidence(self, x: Matrix) -> Matrix:
-        """From 0.5 (half way between two centres) to 1 (at a centre), by the distances to the nearest two."""
+        """From 0.5 (half way between two centers) to 1 (at a center), by the distances to the nearest two."""
         return relative_distance(x, self.centers)
 
 
 def kmeans(x: Matrix, clusters: int, seed: int, *, n_init: int = 10) -> Clusters:
-    """Plain k-means; centres come from a sample where there are very many rows."""
+    """Plain k-means; centers come from a sample where there are very many rows."""
     rows = spread_rows(len(x), SAMPLE)
     sample = np.ascontiguousarray(x[rows], dtype=np.float32)
     fitted = KMeans(min(clusters, len(sample)), n_init=n_init, random_state=seed).fit(sample)
@@ -38,8 +38,8 @@ def semi_kmeans(
 ) -> Clusters:
     """k-means of `x` with `clusters` clusters, the first of which are the classes of the labelled rows.
 
-    Labelled rows never leave their class but pull at its centre; the other centres start by k-means++ among the rows of
-    `x`, the farther from all centres so far the likelier.
+    Labelled rows never leave their class but pull at its center; the other centers start by k-means++ among the rows of
+    `x`, the farther from all centers so far the likelier.
     """
     rows = spread_rows(len(x), SAMPLE)
     sample, classes = np.ascontiguousarray(x[rows], dtype=np.float32), int(y.max()) + 1 if len(y) else 0
@@ -68,24 +68,24 @@ def semi_kmeans(
 
 
 def relative_distance(x: Matrix, centers: Matrix) -> Matrix:
-    """d2 / (d1 + d2) of the distances to the nearest and the second nearest centre; 1 where there is one centre."""
-    sure = np.ones(len(x), dtype=np.float32)
+    """d2 / (d1 + d2) of the distances to the nearest and the second nearest center; 1 where there is one center."""
+    confidence = np.ones(len(x), dtype=np.float32)
     if len(centers) < 2:
-        return sure
+        return confidence
     for start in range(0, len(x), PIECE):
         apart = np.sqrt(squared_distances(x[start : start + PIECE], centers))
         first, second = np.partition(apart, 1, axis=1)[:, :2].T
-        sure[start : start + PIECE] = second / np.maximum(first + second, 1e-12)
-    return sure
+        confidence[start : start + PIECE] = second / np.maximum(first + second, 1e-12)
+    return confidence
 
 
 def _seeded(x: Matrix, known: Matrix, count: int, seed: int) -> Matrix:
-    """k-means++ centres in addition to those that are there."""
+    """k-means++ centers in addition to those that are there."""
     if count <= 0:
         return np.empty((0, x.shape[1]), dtype=np.float32)
     if len(known) == 0:
-        found: Matrix = kmeans_plusplus(x, min(count, len(x)), random_state=seed)[0]
-        return found
+        centers: Matrix = kmeans_plusplus(x, min(count, len(x)), random_state=seed)[0]
+        return centers
     draw = np.random.default_rng(seed)
     apart = _nearest(x, known)[1].astype(np.float64)
     chosen: list[int] = []
@@ -97,7 +97,7 @@ def _seeded(x: Matrix, known: Matrix, count: int, seed: int) -> Matrix:
 
 
 def _nearest(x: Matrix, centers: Matrix) -> tuple[Labels, Matrix]:
-    """The nearest centre of each row and the squared distance to it."""
+    """The nearest center of each row and the squared distance to it."""
     half = np.square(centers).sum(axis=1) / 2
     labels, apart = np.empty(len(x), dtype=np.int64), np.empty(len(x), dtype=np.float32)
     for start in range(0, len(x), PIECE):
@@ -111,6 +111,6 @@ def _nearest(x: Matrix, centers: Matrix) -> tuple[Labels, Matrix]:
 
 
 def assigned(x: Matrix, centers: Matrix) -> Clusters:
-    """Every row in the cluster of the nearest centre."""
+    """Every row in the cluster of the nearest center."""
     labels, apart = _nearest(x, centers)
     return Clusters(centers, labels, float(apart.mean()) if len(apart) else 0.0)

@@ -110,17 +110,17 @@ def estimate_classes(
         count = len(unlabelled)
         return Estimate(count, count, count, (), (count,) * count)
     known = len(np.unique(y))
-    inside = known_in_unlabelled
-    strangers, size = unlabelled, 1.0
-    if inside and (near := recognise(labelled, y, unlabelled, seed)) is not None:
-        strangers, inside = unlabelled[near.unlabelled[~near.known]], False
-        size = len(near.known) / len(unlabelled) + float(near.known.sum()) / len(y)  # in a draw, of all its items
-    limit = max(1, min((most or 500) + (known if inside else 0), len(strangers) - 1))
+    mixed = known_in_unlabelled  # known classes are among those that are counted
+    candidates, size = unlabelled, 1.0
+    if mixed and (recognised := recognise(labelled, y, unlabelled, seed)) is not None:
+        candidates, mixed = unlabelled[recognised.unlabelled[~recognised.known]], False
+        size = len(recognised.known) / len(unlabelled) + float(recognised.known.sum()) / len(y)  # share in a draw
+    limit = max(1, min((most or 500) + (known if mixed else 0), len(candidates) - 1))
     if known >= 2 and len(labelled) > known:
-        curve, low, high = by_merge_height(labelled, y, strangers, limit, seed, rows, size)
+        curve, low, high = by_merge_height(labelled, y, candidates, limit, seed, rows, size)
     else:
-        curve, low, high = _without_labels(strangers, limit, seed)
-    if inside:  # too few items to tell them apart: all classes were counted
+        curve, low, high = _without_labels(candidates, limit, seed)
+    if mixed:  # too few items to tell them apart: all classes were counted
         low, high = max(1, low - known), max(1, high - known)
         left = [(n - known, value) for n, value in zip(curve.numbers, curve.values, strict=True) if n > known]
         numbers, values = zip(*left, strict=True) if left else ((), ())
@@ -131,11 +131,11 @@ def estimate_classes(
         curves.append(by_labels(labelled, y, unlabelled, reach, seed))
         if known >= 4:
             curves.append(by_probes(labelled, y, unlabelled, reach, seed))
-    if inside:  # which clusters would be the novel ones is not told apart
+    if mixed:  # nothing says which of the clusters are novel
         return Estimate(curve.best, low, high, tuple(curves), ())
-    sizes = np.sort(np.bincount(kmeans(strangers, curve.best, seed, n_init=3).labels))[::-1]
+    sizes = np.sort(np.bincount(kmeans(candidates, curve.best, seed, n_init=3).labels))[::-1]
     number = curve.best
-    if len(strangers) < len(unlabelled):  # a few items of known classes are left, and may be clusters of their own
+    if len(candidates) < len(unlabelled):  # a few items of known classes are left, and may be clusters of their own
         sizes = sizes[sizes > TINY * sizes[0]]
         number = len(sizes)
     return Estimate(number, min(low, number), max(high, number), tuple(curves), tuple(int(size) for size in sizes))
@@ -212,8 +212,8 @@ def by_labels(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: 
     known, both, truth = len(np.unique(y)), np.concatenate([labelled[rows_l], unlabelled[rows_u]]), y[rows_l]
 
     def accuracy(novel: int) -> float:
-        found = kmeans(both, known + novel, seed, n_init=2).labels[: len(rows_l)]
-        return clustering_accuracy(truth, found)
+        clusters = kmeans(both, known + novel, seed, n_init=2).labels[: len(rows_l)]
+        return clustering_accuracy(truth, clusters)
 
     return _search("labelled accuracy", accuracy, most)
 
@@ -228,15 +228,15 @@ def by_probes(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: 
     probe = np.isin(y_l, hidden)
     points, count = np.concatenate([x_l[probe], x_u]), int(probe.sum())
 
-    def look(novel: int) -> tuple[float, float, int]:
+    def scores(novel: int) -> tuple[float, float, int]:
         anchors = x_l[~probe], np.searchsorted(kept, y_l[~probe])
-        found = semi_kmeans(points, *anchors, len(classes) + novel, seed, n_init=2).labels
-        sizes = np.bincount(found[count:])
+        clusters = semi_kmeans(points, *anchors, len(classes) + novel, seed, n_init=2).labels
+        sizes = np.bincount(clusters[count:])
         real = int((sizes > TINY * sizes.max()).sum())
-        return clustering_accuracy(y_l[probe], found[:count]), _silhouette(points, found), real
+        return clustering_accuracy(y_l[probe], clusters[:count]), _silhouette(points, clusters), real
 
     numbers = _grid(most)
-    values = [look(number) for number in numbers]
+    values = [scores(number) for number in numbers]
     compact_at, accurate_at = (_last_best([value[part] for value in values]) for part in (1, 0))
     middle = -(-(numbers[compact_at] + numbers[accurate_at]) // 2)
     at = int(np.argmin([abs(number - middle) for number in numbers]))

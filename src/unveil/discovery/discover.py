@@ -223,6 +223,8 @@ class _Finished:
             z: Matrix = features(self.trained.model, training.views, some).cpu().numpy()
             return z
 
+        if in_vectors and self.trained is not None:
+            self.trained.model.freeze_trunk()  # a cached trunk was skipped; vectors go through the real one
         known = self.smaller.labels != UNLABELLED
         predictor = self.predictor.completed(space_of, known, seed)
         means = self._mean_directions(predictor, space_of)

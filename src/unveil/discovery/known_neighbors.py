@@ -1,4 +1,4 @@
-"""Which known class does an item lie among?"""
+"""Recognise unlabelled items of known classes by the labels around them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from unveil import rng
 from unveil.data.task import Task
 from unveil.numerics import Labels, Matrix
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 DRAWN, MOST_DRAWN = 4000, 12_000
 """Items of each kind that are looked at, and how many at most where there are many classes: the cost grows with their
 square."""
@@ -26,7 +26,7 @@ labelled items that lie as deep in another class than theirs."""
 
 @dataclass(frozen=True)
 class Among:
-    """Shares of known classes among the neighbours of the nearest neighbours of items."""
+    """Shares of known classes among the neighbors of the nearest neighbors of items."""
 
     labelled: Labels
     """Rows that were drawn."""
@@ -43,36 +43,36 @@ class Among:
     @property
     def known(self) -> NDArray[np.bool_]:
         """Of each unlabelled item: whether it seems to be of a known class."""
-        found: NDArray[np.bool_] = self.share >= RECOGNISED * self.own.mean()
-        return found
+        known: NDArray[np.bool_] = self.share >= RECOGNISED * self.own.mean()
+        return known
 
 
 def among_known(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Among:
     """Shares of known classes around items.
 
     Unlabelled items are looked at together with as many labelled ones, in several parts where these are few: so an
-    unlabelled item of a known class finds enough neighbours there, however many others there are.
+    unlabelled item of a known class finds enough neighbors there, however many others there are.
     """
     draw = rng.numpy(seed, "among known classes")
-    drawn = min(max(DRAWN, 4 * NEIGHBOURS * len(np.unique(y))), MOST_DRAWN)
+    drawn = min(max(DRAWN, 4 * NEIGHBORS * len(np.unique(y))), MOST_DRAWN)
     total = min(drawn, len(unlabelled))
     each = min(total, len(labelled))
     old = np.sort(draw.permutation(len(labelled))[:each])
     new = draw.permutation(len(unlabelled))[:total]
     parts = [np.sort(part) for part in np.array_split(new, -(-total // each))]
-    found = [_around(labelled[old], y[old], unlabelled[part]) for part in parts]
-    own, other, share, label = (np.concatenate(values) for values in zip(*found, strict=True))
+    shares = [_around(labelled[old], y[old], unlabelled[part]) for part in parts]
+    own, other, share, label = (np.concatenate(values) for values in zip(*shares, strict=True))
     return Among(np.tile(old, len(parts)), np.concatenate(parts), own, other, share, label)
 
 
 def _around(old: Matrix, y: Labels, new: Matrix) -> tuple[NDArray[Any], ...]:
     x, classes = np.concatenate([old, new]), np.concatenate([y, np.full(len(new), -1)])
-    nearest = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(x) - 1), algorithm="brute").fit(x)
-    near = nearest.kneighbors(return_distance=False)  # (n, neighbours), without the item itself
+    nearest = NearestNeighbors(n_neighbors=min(NEIGHBORS, len(x) - 1), algorithm="brute").fit(x)
+    neighbors = nearest.kneighbors(return_distance=False)  # (n, neighbors), without the item itself
     own, other, best = np.zeros(len(x)), np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
     for label in np.unique(y):
         mine = classes == label
-        share = mine[near].mean(axis=1)[near].mean(axis=1)  # of the neighbours' neighbours: less noise
+        share = mine[neighbors].mean(axis=1)[neighbors].mean(axis=1)  # of the neighbors' neighbors: less noise
         own[mine] = share[mine]
         best[share > other] = label
         other = np.maximum(other, np.where(mine, 0, share))
@@ -85,11 +85,11 @@ def recognise(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Amo
     None where classes have too few labelled items on average, or fewer than two items are left for novel classes.
     """
     classes = len(np.unique(y))
-    if min(len(labelled), len(unlabelled)) < 3 * NEIGHBOURS * max(1, classes):
+    if min(len(labelled), len(unlabelled)) < 3 * NEIGHBORS * max(1, classes):
         return None
-    near = among_known(labelled, y, unlabelled, seed)
-    enough = len(np.unique(near.labelled)) >= 3 * NEIGHBOURS * classes
-    return near if enough and (~near.known).sum() >= 2 else None
+    around = among_known(labelled, y, unlabelled, seed)
+    enough = len(np.unique(around.labelled)) >= 3 * NEIGHBORS * classes
+    return around if enough and (~around.known).sum() >= 2 else None
 
 
 def warn_of_known_classes(task: Task, points: Matrix, seed: int) -> list[str]:

@@ -33,6 +33,7 @@ from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
 from unveil.storage import Storage, identity, locked
 from unveil.training.stored_stages import kmeans
+from unveil.training.training import Training
 
 MOST_KNOWN = 5000
 """Labelled items of a data set that are kept in the run directory beside the unlabelled ones."""
@@ -83,8 +84,7 @@ def run_recipe(
     is_new, scored = task.labels == UNLABELLED, truth if corrections is None else None
     if corrections is not None:
         task = replace(task.with_labels(corrections.labels), n_novel=settings.data.n_novel)
-    assert task.n_novel is not None
-    check_count(task.n_novel, len(task.unlabelled))
+    _check(task, settings, preparation)
     source = {"kind": "data set", "name": settings.data.name}
     if corrections is not None:
         source["continues"] = corrections.source
@@ -145,20 +145,21 @@ def run_own_data(
     if corrections is not None:
         request["continues"] = corrections.source
     check_request(out, settings, request)
+    preparation = prepare(task.items, settings, folder=stages)
+    items, readable = preparation.encoded(task.items, console)
+    shown = task if readable.all() else task.take(np.flatnonzero(readable))
+    skipped = [task.id_of(int(row)) for row in np.flatnonzero(~readable)]
+    if len(shown.unlabelled) == 0:
+        raise UnveilError(
+            f"there is no new item in {new} ({skipped[0]} and {len(skipped) - 1} more cannot be read): "
+            "nothing to discover"
+        )
+    preparation = with_reduction(preparation, items, settings)
+    rows = np.arange(len(shown))
+    encoded = replace(shown, items=items)
+    _check(encoded, settings, preparation)
     with locked(out, wait=False):
         files.write_json(out / "request.json", request)
-        preparation = prepare(task.items, settings, folder=stages)
-        items, readable = preparation.encoded(task.items, console)
-        shown = task if readable.all() else task.take(np.flatnonzero(readable))
-        skipped = [task.id_of(int(row)) for row in np.flatnonzero(~readable)]
-        if len(shown.unlabelled) == 0:
-            raise UnveilError(
-                f"there is no new item in {new} ({skipped[0]} and {len(skipped) - 1} more cannot be read): "
-                "nothing to discover"
-            )
-        preparation = with_reduction(preparation, items, settings)
-        rows = np.arange(len(shown))
-        encoded = replace(shown, items=items)
         run = _Run(
             settings=settings,
             task=encoded,
@@ -171,6 +172,14 @@ def run_own_data(
             console=console,
         )
         return run.execute(skipped=skipped, begun=begun, corrections=corrections)
+
+
+def _check(task: Task, settings: Settings, preparation: Preparation) -> None:
+    """Tell what is wrong with the settings before anything is written: a training on two rows is set up for it."""
+    if task.n_novel is not None:
+        check_count(task.n_novel, len(task.unlabelled))
+    few = replace(task.take(np.arange(min(2, len(task)))), test_items=None)
+    Training(settings, preparation.reduced(few))
 
 
 def encode_dataset(dataset: Dataset, settings: Settings, stages: Path, console: Console) -> tuple[Dataset, Preparation]:
@@ -312,13 +321,13 @@ class _Run:
 
     def _keep_rejected_away(self, result: Discovery, names: list[str], rejected: Mapping[str, str]) -> None:
         """An item that was rejected from a class goes to the next likely one."""
-        place = {self.task.id_of(row): row for row in range(len(self.task))}
+        place = {self.task.id_of(int(row)): index for index, row in enumerate(self.rows)}
         for name, label in rejected.items():
-            row = place.get(name)
-            if row is None or names[result.labels[row]] != label:
+            index = place.get(name)
+            if index is None or names[result.labels[index]] != label:
                 continue
-            (space,) = result.predictor.spaces(self.task.items, np.array([row]))
+            (space,) = result.predictor.spaces(self.task.items, self.rows[index : index + 1])
             p = result.predictor.probabilities(space)[0]
-            p[result.labels[row]] = -1
-            result.labels[row] = int(p.argmax())
-            result.confidence[row] = max(0.0, float(p.max()))
+            p[result.labels[index]] = -1
+            result.labels[index] = int(p.argmax())
+            result.confidence[index] = max(0.0, float(p.max()))

@@ -17,8 +17,8 @@ def overview() -> None:
     """The experiments that there are."""
     table = Table("name", "what", "rows")
     for name in experiments.names():
-        found = experiments.load(name, "cifar10")
-        table.add_row(name, found.title, str(len(found.rows)))
+        one = experiments.load(name, "cifar10")
+        table.add_row(name, one.title, str(len(one.rows)))
     Console().print(table)
 
 
@@ -43,7 +43,7 @@ def run(
     planned = plan.make_plan(experiments.load(name, data), place, count, out=out, runs=runs, imbalance=imbalance)
     todo = planned.missing()
     estimates = [planned.estimate(run) for run in todo]
-    every = sum(len(found) for found in planned.runs.values())
+    every = sum(len(runs_of_row) for runs_of_row in planned.runs.values())
     console.print(f"{planned.experiment.title}: {every - len(todo)} of {every} runs are there", soft_wrap=True)
     if dry_run:
         _announce(planned, todo, estimates, console)
@@ -67,7 +67,7 @@ def run(
 
 
 def _writable(folder: Path) -> None:
-    """A place that cannot be written to is told before anything is trained."""
+    """Raise an error before anything is trained if the folder cannot be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

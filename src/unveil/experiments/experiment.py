@@ -91,10 +91,10 @@ def scale(name: str, data: str) -> Scale:
         raise UnveilError(f"there is no scale '{name}'{suggest(name, table)}")
     if data not in table[name]:
         raise UnveilError(f"'{data}' is not there at the scale {name}{suggest(data, table[name])}")
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in table[name][data].items()
     }
-    return Scale(name=name, data=data, **found)
+    return Scale(name=name, data=data, **values)
 
 
 def settings(row: Row, place: Scale, seed: int, extra: tuple[str, ...] = ()) -> Settings | None:

@@ -44,11 +44,11 @@ def convolutions(part: nn.Module, x: Tensor, dtype: torch.dtype, repeats: int, *
         part(x[:2].float())
     for hook in hooks:
         hook.remove()
-    found = []
+    layers = []
     for conv, shape in seen:
         given = torch.randn(len(x), *shape[1:], device=x.device).relu_().to(dtype)
-        found.append(_convolution(conv, given, repeats, backward=backward, first=conv is seen[0][0]))
-    return found
+        layers.append(_convolution(conv, given, repeats, backward=backward, first=conv is seen[0][0]))
+    return layers
 
 
 def _convolution(conv: nn.Conv2d, x: Tensor, repeats: int, *, backward: bool, first: bool) -> Layer:
@@ -82,14 +82,14 @@ def flops(call: Call) -> float:
 
 def times(call: Call, device: torch.device, repeats: int) -> list[float]:
     """Seconds of each of `repeats` calls, after one that does not count."""
-    found = []
+    seconds = []
     for _ in range(repeats + 1):
         synchronize(device)
         begun = time.perf_counter()
         call()
         synchronize(device)
-        found.append(time.perf_counter() - begun)
-    return found[1:]
+        seconds.append(time.perf_counter() - begun)
+    return seconds[1:]
 
 
 def synchronize(device: torch.device) -> None:

@@ -33,8 +33,8 @@ class Run:
     folder: Path
 
     def done(self) -> Record | None:
-        found: Record | None = files.read_json(self.record) if self.record.exists() else None
-        return found
+        record: Record | None = files.read_json(self.record) if self.record.exists() else None
+        return record
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def make_plan(
     imbalance = None if imbalance == 1 else imbalance
     extra = () if imbalance is None else (f"data.imbalance={imbalance:g}",)
     name = f"{place.name}-{place.data}" + ("" if imbalance is None else f"-imbalance{imbalance:g}")
-    found: dict[str, list[Run]] = {}
+    planned: dict[str, list[Run]] = {}
     for row in experiment.rows:
         for seed in range(seeds):
             resolved = settings(row, place, seed, extra)
@@ -93,8 +93,8 @@ def make_plan(
                 continue
             title = title_of(resolved)
             run = Run(row.name, resolved, out / name / "records" / f"{title}.json", runs / name / title)
-            found.setdefault(row.name, []).append(run)
-    return Plan(experiment, place, imbalance, out / name, found)
+            planned.setdefault(row.name, []).append(run)
+    return Plan(experiment, place, imbalance, out / name, planned)
 
 
 def title_of(resolved: Settings) -> str:

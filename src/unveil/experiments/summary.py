@@ -71,14 +71,14 @@ def plain_kmeans(plan: Plan) -> dict[str, list[float]]:
     row = next((row for row in plan.experiment.rows if row.name == plan.experiment.against), plan.experiment.rows[0])
     records = plan.records(row)
     keys = {"k-means on the inputs": "kmeans_inputs", "k-means on features of unit length": "kmeans"}
-    found = {name: [100 * record[key]["acc"] for record in records if key in record] for name, key in keys.items()}
-    return {name: values for name, values in found.items() if values}
+    scores = {name: [100 * record[key]["acc"] for record in records if key in record] for name, key in keys.items()}
+    return {name: values for name, values in scores.items() if values}
 
 
 def _scores(records: list[dict[str, Any]]) -> dict[str, list[float]]:
     metrics = [record["metrics"] for record in records]
-    found = {name: [100 * values[name] for values in metrics if name in values] for name in SCORES}
-    return {name: values for name, values in found.items() if values}
+    scores = {name: [100 * values[name] for values in metrics if name in values] for name in SCORES}
+    return {name: values for name, values in scores.items() if values}
 
 
 def _paper(row: Row, column: str | None) -> tuple[float, float | None] | None:

@@ -44,9 +44,9 @@ def neighborhood_contrastive(
     if not view_among_neighbors:
         neighbors = stored.topk(k, dim=1, sorted=False).values.mean(dim=1)
         return (partition - (alpha * view + (1.0 - alpha) * neighbors) / temperature).mean()
-    near = stored.topk(k, dim=1).values  # (B, k), descending
-    displaced = (view >= near[:, -1]).to(near.dtype)  # (B,): ẑ is among the k most similar
-    total = near.sum(dim=1) - displaced * near[:, -1]
+    nearest = stored.topk(k, dim=1).values  # (B, k), descending
+    displaced = (view >= nearest[:, -1]).to(nearest.dtype)  # (B,): ẑ is among the k most similar
+    total = nearest.sum(dim=1) - displaced * nearest[:, -1]
     mass = alpha + (1.0 - alpha) * (k - displaced) / k
     return (mass * partition - (alpha * view + (1.0 - alpha) * total / k) / temperature).mean()
 

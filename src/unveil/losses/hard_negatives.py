@@ -114,8 +114,8 @@ def pair_products(queue_u: Tensor, queue_l: Tensor, u: Tensor, l: Tensor) -> Ten
     that memory grows with the queues and not with their product."""
     if len(queue_u) * len(queue_l) <= 64 * u.numel():
         return _at(queue_u @ queue_l.T, u, l)
-    found = torch.empty(u.numel(), dtype=queue_u.dtype, device=u.device)
+    products = torch.empty(u.numel(), dtype=queue_u.dtype, device=u.device)
     pieces = max(1, u.numel() * queue_u.shape[1] // 2**23)
-    for piece, us, ls in zip(found.chunk(pieces), u.flatten().chunk(pieces), l.flatten().chunk(pieces), strict=True):
+    for piece, us, ls in zip(products.chunk(pieces), u.flatten().chunk(pieces), l.flatten().chunk(pieces), strict=True):
         torch.linalg.vecdot(queue_u.index_select(0, us), queue_l.index_select(0, ls), out=piece)
-    return found.view(u.shape)
+    return products.view(u.shape)

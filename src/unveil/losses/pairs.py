@@ -29,8 +29,8 @@ def nearest_pairs(z: Tensor, k: int) -> Tensor:
     k = min(k, len(z) - 1)
     if k < 1:
         return _with_diagonal(torch.zeros_like(cosines, dtype=torch.bool))
-    near = torch.zeros_like(cosines, dtype=torch.bool).scatter_(1, cosines.topk(k, dim=1).indices, True)
-    return _with_diagonal(near | near.T)
+    nearest = torch.zeros_like(cosines, dtype=torch.bool).scatter_(1, cosines.topk(k, dim=1).indices, True)
+    return _with_diagonal(nearest | nearest.T)
 
 
 def calibrated_threshold(z: Tensor, y: Tensor, default: float = 0.95) -> Tensor:

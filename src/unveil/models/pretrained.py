@@ -62,8 +62,8 @@ def _efficientnet_lite0(device: torch.device) -> Pretrained:
     network = _ready(network, device)
 
     def features(x: Tensor) -> Tensor:
-        found: Tensor = network.extract_features(x)
-        return found.mean(dim=(2, 3))
+        maps: Tensor = network.extract_features(x)
+        return maps.mean(dim=(2, 3))
 
     return Pretrained("efficientnet-lite0", network, features, (127 / 255,) * 3, (128 / 255,) * 3)
 
@@ -92,8 +92,8 @@ def _transformers(model: str, device: torch.device) -> Pretrained:
     def features(x: Tensor) -> Tensor:
         out = network(pixel_values=x)
         pooled = getattr(out, "pooler_output", None)
-        found: Tensor = out.last_hidden_state[:, 0] if pooled is None else pooled.flatten(1)
-        return found
+        vectors: Tensor = out.last_hidden_state[:, 0] if pooled is None else pooled.flatten(1)
+        return vectors
 
     sides = config.size if isinstance(config.size, dict) else {"height": config.size}
     side = sides.get("height") or sides.get("shortest_edge") or 224

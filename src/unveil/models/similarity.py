@@ -25,5 +25,5 @@ class Similarity(nn.Module):
     def same(self, h: Tensor) -> Tensor:
         """(B, B): the pairs that it takes for one class. In training mode, so that BatchNorm follows new classes."""
         self.train(len(h) > 1)  # BatchNorm has no statistics of a single row
-        found: Tensor = self(h).argmax(dim=2) == 1
-        return found
+        same: Tensor = self(h).argmax(dim=2) == 1
+        return same
