@@ -73,7 +73,7 @@ class Predictor:
     @staticmethod
     def of(training: Training, model: Model, preparation: Preparation, **values: Any) -> "Predictor":
         """The predictor of a trained model, without gate and reference yet."""
-        views, settings = training.views, training.settings
+        views, settings = training.item_views, training.settings
         scaling: dict[str, Any] = {}
         if isinstance(views, VectorViews):
             scaling = {"mean": views.mean.cpu().numpy(), "scale": views.scale.cpu().numpy()}
@@ -135,6 +135,8 @@ class Predictor:
         if self.model is None or self.n_known == 0 or self.known_in_unlabelled:
             return novel
         z = self.features(space)
+        if self.centers is None and self.n_novel and (joint := self._joint(z)) is not None:
+            return joint
         known = self._head(self.model.known_head, z)
         if self.n_novel == 0 or self.gate is None:
             return known if self.n_novel == 0 else np.concatenate([np.zeros_like(known), novel], axis=1)
@@ -161,6 +163,13 @@ class Predictor:
         device = next(head.parameters()).device
         p: Matrix = head(torch.from_numpy(z).to(device)).softmax(dim=1).cpu().numpy()
         return p
+
+    @torch.no_grad()
+    def _joint(self, z: Matrix) -> Matrix | None:
+        """Probabilities of all classes by logits on one scale, where the method trained such."""
+        assert self.model is not None
+        logits = self.model.joint(torch.from_numpy(z).to(self.model.device))
+        return None if logits is None else logits.softmax(dim=1).cpu().numpy()
 
     def with_gate(self, space: Matrix, known: NDArray[np.bool_]) -> "Predictor":
         """The same with a gate, fitted to rows that are of known classes or not."""

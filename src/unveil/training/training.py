@@ -42,6 +42,7 @@ class Training:
         self.device = pick_device(machine.device)
         self.precision = pick_precision(machine, self.device)
         self.views = self.make_views(self.task.items)
+        self.item_views = self.views  # of the items themselves: a trunk cache may take the place of `views`
         check(self.settings, self.task, self.views)
         test = self.task.test_items
         self.test_views = None if test is None or len(test) == 0 else self.make_views(test, like=self.views)
