@@ -6,7 +6,7 @@ SUMMARY = {
     "result": "Result",
     "number": "Number of classes",
     "choice": "Method",
-    "accuracy": "Expected accuracy",
+    "accuracy": "Accuracy",
     "agreement": "Agreement with k-means",
 }
 """Titles of the sentences in record["summary"], in the order in which they are shown."""
