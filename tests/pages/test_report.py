@@ -140,7 +140,7 @@ def test_pictures_that_are_gone_leave_a_gap(run: Path, tmp_path: Path) -> None:
     moved = replace(
         read_run, paths=tuple("/nowhere.png" if row == rows[1] else path for row, path in enumerate(read_run.paths))
     )
-    rule, missing = draw(moved, Sheet("g", rows), 100_000)
+    rule, missing = draw(moved, Sheet(name="g", rows=rows), 100_000)
     assert missing == 1
     content = base64.b64decode(re.findall(r"base64,([^)]*)", rule)[0])
     sheet = np.asarray(Image.open(io.BytesIO(content)).convert("RGBA"))
