@@ -106,7 +106,7 @@ def memory(process: int) -> float:
 def page_ready(visitor: Visitor) -> int:
     """What a browser asks for until the first screen of classes is there; returns the bytes."""
     page = visitor.ask("/")
-    static = Path(__file__).parent.parent / "src/unveil/review/static"
+    static = Path(__file__).parent.parent / "src/unveil/pages/review/static"
     total = len(page) + sum(len(visitor.ask(f"/static/{path.name}")) for path in static.iterdir())
     total += len(visitor.ask("/api/about"))
     state = json.loads(visitor.ask("/api/state"))

@@ -44,7 +44,7 @@ def table(folder: Path) -> str:
     lines = [HEADER]
     if "kmeans_inputs" in everything[0]:
         lines.append(line("k-means, raw inputs", unique(everything, "kmeans_inputs"), []))
-    lines.append(line("k-means, pre-trained features", unique(everything, "kmeans"), everything[:1]))
+    lines.append(line("k-means, features of unit length", unique(everything, "kmeans"), everything[:1]))
     ordered = sorted(rows, key=lambda name: -mean([r["metrics"]["acc"] for r in rows[name]]))
     lines += [line(name, [r["metrics"] for r in rows[name]], rows[name]) for name in reversed(ordered)]
     return "\n".join(lines)
@@ -55,7 +55,7 @@ def tried(folder: Path) -> str:
     lines: list[str] = []
     for record in (json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))):
         shown = record.get("shown") or {
-            "k-means, pre-trained features %": f"{100 * record['kmeans']['acc']:.1f}",
+            "k-means, features of unit length %": f"{100 * record['kmeans']['acc']:.1f}",
             f"{record['method']} %": f"{100 * record['metrics']['acc']:.1f}",
         }
         if not lines:

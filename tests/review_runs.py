@@ -58,3 +58,31 @@ def write_run(
 
 def make_run(folder: Path, **options: object) -> Run:
     return load(write_run(folder, **options))  # type: ignore[arg-type]
+
+
+def made_run(folder: Path, sizes: list[int], *, known: int = 3, pictures: np.ndarray | None = None) -> Path:
+    """A run directory without a discovery: blobs with the given numbers of items in each class."""
+    draw = np.random.default_rng(0)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    centers = draw.standard_normal((len(sizes), 8))
+    features = (centers[labels] + 0.1 * draw.standard_normal((len(labels), 8))).astype("f4")
+    novel = len(sizes) - known
+    names = [f"known {i}" for i in range(known)] + [f"novel-{i}" for i in range(novel)]
+    confidence = draw.uniform(0.5, 1, len(labels)).astype("f4")
+    contents = Contents(
+        ids=[f"item {row}" for row in range(len(labels))],
+        new=labels >= known,
+        given=[names[label] if label < known else "" for label in labels],
+        labels=labels,
+        classes=names,
+        n_known=known,
+        confidence=confidence,
+        typicality=confidence,
+        kmeans=labels,
+        features=features,
+        pictures=pictures,
+        record={"summary": {"result": f"{novel} novel classes"}, "config": {"steps": 9}},
+        config="steps = 9\n",
+    )
+    write(folder, contents)
+    return folder

@@ -96,3 +96,4 @@ def test_imbalance_is_told() -> None:
 def test_a_count_that_cannot_be(number: int, items: int, message: str) -> None:
     with pytest.raises(UnveilError, match=message):
         check_count(number, items)
+    check_count(items, items)

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from blobs import blobs
 from PIL import Image
+from review_runs import made_run
 from sklearn.datasets import load_digits
 from unveil.discovery.own_data import Request, discover, predict
 
@@ -29,10 +30,8 @@ from unveil.pages.report import clusters, curves, text
 from unveil.pages.report.page import build, write
 from unveil.pages.report.sprites import Sheet, draw
 from unveil.pages.report.truth import compare
-from unveil.runs.map import Layout, layout_of, stored_layout
+from unveil.runs.map import Layout
 from unveil.runs.reader import load
-from unveil.runs.writer import Contents
-from unveil.runs.writer import write as write_run
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -77,34 +76,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         out=out,
     )
     return out
-
-
-def made_run(folder: Path, sizes: list[int], *, known: int = 3, pictures: np.ndarray | None = None) -> Path:
-    """A run directory without a discovery: blobs with the given numbers of items in each class."""
-    draw_ = np.random.default_rng(0)
-    labels = np.repeat(np.arange(len(sizes)), sizes)
-    centers = draw_.standard_normal((len(sizes), 8))
-    features = (centers[labels] + 0.1 * draw_.standard_normal((len(labels), 8))).astype("f4")
-    novel = len(sizes) - known
-    names = [f"known {i}" for i in range(known)] + [f"novel-{i}" for i in range(novel)]
-    confidence = draw_.uniform(0.5, 1, len(labels)).astype("f4")
-    contents = Contents(
-        ids=[f"item {row}" for row in range(len(labels))],
-        new=labels >= known,
-        given=[names[label] if label < known else "" for label in labels],
-        labels=labels,
-        classes=names,
-        n_known=known,
-        confidence=confidence,
-        typicality=confidence,
-        kmeans=labels,
-        features=features,
-        pictures=pictures,
-        record={"summary": {"result": f"{novel} novel classes"}, "config": {"steps": 9}},
-        config="steps = 9\n",
-    )
-    write_run(folder, contents)
-    return folder
 
 
 def test_names_are_never_code(run: Path) -> None:
@@ -169,7 +140,7 @@ def test_pictures_that_are_gone_leave_a_gap(run: Path, tmp_path: Path) -> None:
     moved = replace(
         read_run, paths=tuple("/nowhere.png" if row == rows[1] else path for row, path in enumerate(read_run.paths))
     )
-    rule, missing = draw(moved, Sheet("g", rows), 100_000)
+    rule, missing = draw(moved, Sheet(name="g", rows=rows), 100_000)
     assert missing == 1
     content = base64.b64decode(re.findall(r"base64,([^)]*)", rule)[0])
     sheet = np.asarray(Image.open(io.BytesIO(content)).convert("RGBA"))
@@ -335,43 +306,6 @@ def test_truth_of_many_classes_is_a_list(tmp_path: Path) -> None:
     page = build(load(folder), with_map=False)
     assert "only the largest confusions" in page
     assert page.count('class="matrix"') == 0
-
-
-def test_map_is_kept_and_found_by_content(tmp_path: Path) -> None:
-    pytest.importorskip("openTSNE")
-    folder = made_run(tmp_path / "run", [10, 10, 10, 20, 20])
-    found = layout_of(load(folder), most=40)
-    rows = found.sample
-    assert len(rows) == 40
-    assert len(found.xy) == 70
-    assert (np.diff(rows) > 0).all()
-    assert (rows >= 30).sum() == 30, "new items get three quarters"
-    assert np.isfinite(found.xy).all()
-    groups = np.repeat(np.arange(5), [10, 10, 10, 20, 20])
-    for shown in (rows, np.arange(70)):  # those that t-SNE placed, and the others among them
-        some, own = found.xy[shown], groups[shown]
-        away = np.linalg.norm(some[:, None] - some[None], axis=-1) + 1e9 * np.eye(len(some))
-        assert (own[away.argmin(axis=1)] == own).mean() > 0.9
-    written = (folder / "map.npz").stat().st_mtime_ns
-    again = layout_of(load(folder), most=40)
-    assert (folder / "map.npz").stat().st_mtime_ns == written
-    np.testing.assert_array_equal(again.xy, found.xy)
-    np.save(folder / "features.npy", np.load(folder / "features.npy")[:, ::-1])
-    layout_of(load(folder), most=40)
-    assert (folder / "map.npz").stat().st_mtime_ns != written
-    for damaged in (b"broken", b"", b"PK\x03\x04broken"):
-        (folder / "map.npz").write_bytes(damaged)
-        assert stored_layout(load(folder)) is None
-    assert len(layout_of(load(folder)).sample) == 70
-
-
-@pytest.mark.parametrize("sizes", [[1, 1, 0, 1], [3, 3, 3, 3]])
-def test_map_of_few_and_of_equal_items(tmp_path: Path, sizes: list[int]) -> None:
-    pytest.importorskip("openTSNE")
-    folder = made_run(tmp_path / "run", sizes)
-    np.save(folder / "features.npy", np.ones((sum(sizes), 1), dtype=np.float32))
-    assert np.isfinite(layout_of(load(folder)).xy).all()
-    assert build(load(folder))
 
 
 def test_without_opentsne(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ REJECTED_KIND = "rejected"
 Rows = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Meaning:
     """What is known about a class: its name, or the known class that a cluster applied out to be."""
 
@@ -34,7 +34,7 @@ class Meaning:
     reviewed: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Change:
     """What one action changed, so that it can be undone. A meaning of None: the cluster does not exist."""
 
@@ -55,7 +55,7 @@ class State:
         self.done: list[Change] = []
         self.undone: list[Change] = []
         filled = set(np.unique(run.labels).tolist())
-        self.meanings = {i: Meaning(name) for i, name in enumerate(run.classes) if i < run.n_known or i in filled}
+        self.meanings = {i: Meaning(name=name) for i, name in enumerate(run.classes) if i < run.n_known or i in filled}
         self._next = len(run.classes)
         self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
         self._cluster_changed: dict[int, int] = {}
@@ -116,15 +116,15 @@ class State:
         self.length = number
 
     def _change(self, kind: str, data: dict[str, Any]) -> Change:
-        if (make := _KINDS.get(kind)) is None:
-            raise UnveilError(f"the action is '{kind}': there is {', '.join(_KINDS)}, undo, redo")
+        if (make := _ACTIONS.get(kind)) is None:
+            raise UnveilError(f"the action is '{kind}': there is {', '.join(_ACTIONS)}, undo, redo")
         rows, after, meanings = make(self, data)
         before = self.labels[rows]
-        for cluster in np.unique(before[before != after]).tolist():  # whatever lost all its items is gone
+        for cluster in np.unique(before[before != after]).tolist():  # a cluster without items does not exist
             if self.is_novel(cluster) and cluster not in after and (before == cluster).sum() == self._size(cluster):
                 meanings[cluster] = None
         pairs = {cluster: (self.meanings.get(cluster), meaning) for cluster, meaning in meanings.items()}
-        return Change(kind, rows, before, after, pairs)
+        return Change(kind=kind, rows=rows, before=before, after=after, meanings=pairs)
 
     def _size(self, cluster: int) -> int:
         return int((self.labels == cluster).sum())
@@ -160,37 +160,37 @@ class State:
         number = self._next - self.run.n_known
         while f"novel-{number}" in names:
             number += 1
-        meaning = Meaning(f"novel-{number}")
+        meaning = Meaning(name=f"novel-{number}")
         return meaning if text is None else self._named(meaning, text, None)
 
     def _named(self, meaning: Meaning, text: object, cluster: int | None) -> Meaning:
         name = clean_name(text)
         if name in self.run.classes[: self.run.n_known]:
             return replace(meaning, known=self.run.classes.index(name))
-        if any(
-            other.name == name for place, other in self.meanings.items() if place != cluster and self.is_novel(place)
-        ):
+        others = (self.meanings[other] for other in self.meanings if other != cluster and self.is_novel(other))
+        if any(other.name == name for other in others):
             raise UnveilError(f"another class is called '{name}' already: merge the two, or take another name")
         return replace(meaning, name=name, named=True, known=None)
 
 
-Made = tuple[Rows, Rows, dict[int, Meaning | None]]
+Effect = tuple[Rows, Rows, dict[int, Meaning | None]]
+"""What an action changes: rows, their new labels, and new meanings of classes."""
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 
 
-def _name(state: State, data: dict[str, Any]) -> Made:
+def _name(state: State, data: dict[str, Any]) -> Effect:
     cluster = state._cluster(data.get("cluster"))
     return NO_ROWS, NO_ROWS, {cluster: state._named(state.meanings[cluster], data.get("text"), cluster)}
 
 
-def _known(state: State, data: dict[str, Any]) -> Made:
+def _known(state: State, data: dict[str, Any]) -> Effect:
     cluster, known = state._cluster(data.get("cluster")), data.get("class")
     if known is not None and state.is_novel(known := state._cluster(known, novel=False)):
-        raise UnveilError(f"'{state.name(known)}' is no known class: merge the two instead")
+        raise UnveilError(f"'{state.name(known)}' is no known class: merge the two classes instead")
     return NO_ROWS, NO_ROWS, {cluster: replace(state.meanings[cluster], known=known)}
 
 
-def _merge(state: State, data: dict[str, Any]) -> Made:
+def _merge(state: State, data: dict[str, Any]) -> Effect:
     clusters = list(dict.fromkeys(state._cluster(cluster) for cluster in _list(data.get("clusters"))))
     if len(clusters) < 2:
         raise UnveilError("give two or more different classes to merge")
@@ -202,7 +202,7 @@ def _merge(state: State, data: dict[str, Any]) -> Made:
     return rows, np.full(len(rows), clusters[0]), {clusters[0]: merged}
 
 
-def _split(state: State, data: dict[str, Any]) -> Made:
+def _split(state: State, data: dict[str, Any]) -> Effect:
     cluster = state._cluster(data.get("cluster"))
     parts = [state._rows(part) for part in _list(data.get("parts"))]
     rows = np.concatenate(parts) if parts else NO_ROWS
@@ -219,25 +219,25 @@ def _split(state: State, data: dict[str, Any]) -> Made:
     return np.concatenate(moved), after, meanings
 
 
-def _move(state: State, data: dict[str, Any]) -> Made:
+def _move(state: State, data: dict[str, Any]) -> Effect:
     rows, to = state._movable(data.get("rows")), data.get("to")
     if to is not None:
         return rows, np.full(len(rows), state._cluster(to, novel=False)), {}
     return rows, np.full(len(rows), state._next), {state._next: state._fresh(data.get("text"))}
 
 
-def _reject(state: State, data: dict[str, Any]) -> Made:
+def _reject(state: State, data: dict[str, Any]) -> Effect:
     rows = state._movable(data.get("rows"))
     return rows, np.full(len(rows), REJECTED), {}
 
 
-def _accept(state: State, data: dict[str, Any]) -> Made:
+def _accept(state: State, data: dict[str, Any]) -> Effect:
     cluster = state._cluster(data.get("cluster"), novel=False)
     reviewed = data.get("reviewed", True) is True
     return NO_ROWS, NO_ROWS, {cluster: replace(state.meanings[cluster], reviewed=reviewed)}
 
 
-_KINDS: dict[str, Callable[[State, dict[str, Any]], Made]] = {
+_ACTIONS: dict[str, Callable[[State, dict[str, Any]], Effect]] = {
     "name": _name,
     "known": _known,
     "merge": _merge,
@@ -254,7 +254,7 @@ def _list(value: object) -> list[Any]:
 
 def _inverse(change: Change) -> Change:
     meanings = {cluster: (after, before) for cluster, (before, after) in change.meanings.items()}
-    return Change(change.kind, change.rows, change.after, change.before, meanings)
+    return replace(change, before=change.after, after=change.before, meanings=meanings)
 
 
 def replay(state: State, entries: Iterable[Entry], path: Path) -> State:

@@ -41,7 +41,8 @@ def build(run: Run, *, with_map: bool = True) -> str:
     shown = [row for one in clusters for row in (*one.typical, *one.doubtful, *one.neighbors)]
     shown += [row for row, _, _ in comparison.misplaced] if comparison else []
     layout = layout_of(run) if with_map else EMPTY
-    in_cards, in_map = Sheet("g", tuple(dict.fromkeys(shown))), Sheet("m", tuple(layout.sample.tolist()))
+    in_cards = Sheet(name="g", rows=tuple(dict.fromkeys(shown)))
+    in_map = Sheet(name="m", rows=tuple(layout.sample.tolist()))
     script = _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     values = {

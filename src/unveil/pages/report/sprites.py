@@ -18,9 +18,9 @@ SMALLEST, LEAST = 16, 32
 QUALITIES = (82, 65, 50, 35, 20)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """Which rows are on it and where; the picture itself is made last, when it is known how much room is left."""
+    """Which rows are on it and where. The picture is drawn last, into the bytes that the rest of the page leaves."""
 
     name: str
     rows: tuple[int, ...]
