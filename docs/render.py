@@ -155,7 +155,8 @@ def own(folder: Path) -> str:
 
 def trust(folder: Path) -> str:
     """The forecast and the accuracy that was reached; the estimated number of classes."""
-    columns = ["", "seeds", "ACC %", "forecast %", "90 % interval", "truth inside", "novel classes", "estimated", "within 20 %"]
+    columns = ["", "seeds", "ACC %", "forecast %", "90 % interval", "truth inside"]
+    columns += ["novel classes", "estimated", "within 20 %"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     hits = right = every = 0
     for name, records in own_records(folder).items():
@@ -164,7 +165,7 @@ def trust(folder: Path) -> str:
         in_interval = sum(one["low"] <= value <= one["high"] for one, value in zip(forecasts, true, strict=True))
         novel = records[0]["classes"]["novel"]
         counted = [record["counted"]["number"] for record in records]
-        near = sum(abs(number - novel) <= 0.2 * novel for number in counted)
+        close = sum(abs(number - novel) <= 0.2 * novel for number in counted)
         cells = [
             name,
             str(len(records)),
@@ -173,9 +174,10 @@ def trust(folder: Path) -> str:
         ]
         cells += [f"{100 * mean([one[end] for one in forecasts]):.0f}" for end in ("low", "high")]
         cells[-2:] = [" – ".join(cells[-2:])]
-        cells += [f"{in_interval} of {len(records)}", str(novel), ", ".join(map(str, counted)), f"{near} of {len(records)}"]
+        cells += [f"{in_interval} of {len(records)}", str(novel), ", ".join(map(str, counted))]
+        cells += [f"{close} of {len(records)}"]
         lines.append(f"| {' | '.join(cells)} |")
-        hits, right, every = hits + in_interval, right + near, every + len(records)
+        hits, right, every = hits + in_interval, right + close, every + len(records)
     if not every:
         return "*Not measured yet.*"
     return "\n".join([*lines, f"| together | {every} | | | | {hits} of {every} | | | {right} of {every} |"])
@@ -218,8 +220,8 @@ def general(folder: Path) -> str:
 
 
 def record_at(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.with_suffix(".json").read_text())
-    return found
+    record: dict[str, Any] = json.loads(path.with_suffix(".json").read_text())
+    return record
 
 
 def unique(records: list[dict[str, Any]], key: str) -> list[dict[str, float]]:
