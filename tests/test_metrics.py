@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
 from unveil.errors import UnveilError
-from unveil.metrics import clustering_accuracy, clustering_scores, contingency, open_accuracy
+from unveil.metrics import clustering_accuracy, clustering_scores, contingency, in_matched_class, open_accuracy
 
 thorough = settings(max_examples=100, deadline=None, derandomize=True)
 
@@ -90,3 +90,8 @@ def test_one_assignment_for_known_and_novel() -> None:
 def test_no_items_have_no_accuracy() -> None:
     assert all(np.isnan(value) for value in open_accuracy([], [], 1).values())
     assert np.isnan(open_accuracy([0, 0], [0, 0], 1)["new"])
+
+
+def test_items_of_the_matched_class() -> None:
+    truth, clusters = np.array([0, 0, 0, 1, 1]), np.array([5, 5, 2, 2, 2])
+    assert in_matched_class(truth, clusters).tolist() == [True, True, False, True, True]

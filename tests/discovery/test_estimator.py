@@ -93,7 +93,7 @@ def test_information_about_classes(digits) -> None:  # type: ignore[no-untyped-d
         found.representatives(77)
     told = found.estimate_accuracy()
     assert 0 < told["low"] < told["accuracy"] < told["high"] <= 1
-    assert "hidden and found" in told["words"]
+    assert "from 1 rehearsal on hidden known classes" in told["sentence"]
 
 
 def test_saved_and_loaded(digits, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -104,9 +104,9 @@ def test_saved_and_loaded(digits, tmp_path: Path) -> None:  # type: ignore[no-un
     np.testing.assert_array_equal(again.predict(X, coverage=0.9), found.predict(X, coverage=0.9))
     np.testing.assert_allclose(again.predict_proba(X), found.predict_proba(X), atol=1e-5)  # sums in another order
     np.testing.assert_array_equal(again.representatives(7), found.representatives(7))
-    assert again.trust_ == found.trust_
+    assert again.forecast_ == found.forecast_
     assert again.get_params()["n_novel"] == 5
-    with pytest.raises(UnveilError, match="no saved discovery"):
+    with pytest.raises(UnveilError, match="no finished discovery"):
         NovelClassDiscovery.load(tmp_path)
 
 
@@ -188,10 +188,10 @@ def test_memory_mapped_vectors(tmp_path: Path) -> None:
 
 
 def test_only_some_rows_are_trained_on_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unveil.discovery import preparation
+    from unveil.discovery import vectors
 
-    monkeypatch.setattr(preparation, "MOST", 120)
-    monkeypatch.setattr(preparation, "KEPT", 10)
+    monkeypatch.setattr(vectors, "MOST_ROWS", 120)
+    monkeypatch.setattr(vectors, "PER_CLASS", 10)
     x, y = blobs(6, each=200)
     found = quick().fit(x, np.where(y < 3, y, -1))
     assert clustering_accuracy(y, found.labels_) > 0.95
@@ -288,30 +288,3 @@ def test_no_or_all_rows_unlabelled() -> None:
     assert known.n_novel_ == 0
     np.testing.assert_array_equal(known.labels_, y)
     assert (known.predict(x) == y).mean() > 0.9
-
-
-def test_unbalanced_classes_get_fewer_neighbours() -> None:
-    from unveil.discovery.fitting import Problem, ways
-
-    from unveil.discovery.clusters import Clusters
-    from unveil.discovery.discover import fitted_to
-
-    problem = Problem(x=np.zeros((110, 2), dtype=np.float32), labels=np.full(110, -1), n_novel=2)
-    even = Clusters(np.zeros((2, 2), dtype=np.float32), np.repeat([0, 1], 55), 1.0)
-    uneven = Clusters(np.zeros((2, 2), dtype=np.float32), np.repeat([0, 1], [100, 10]), 1.0)
-    way = ways("ncl-hng")[2]
-    assert fitted_to(way, even, problem) == way
-    changed = fitted_to(way, uneven, problem)
-    assert dict(changed.overrides)["method.k1_fraction"] < 0.1
-    assert "unbalanced" in changed.words
-
-
-def test_no_class_is_lost_among_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    from unveil.discovery import preparation
-
-    monkeypatch.setattr(preparation, "MOST", 100)
-    monkeypatch.setattr(preparation, "KEPT", 2)
-    labels = np.concatenate([np.zeros(5000), np.full(5000, -1), [1, 2, 2]]).astype(np.int64)
-    rows = preparation.training_rows(labels, 0)
-    assert len(rows) == len(set(rows.tolist())) == 100
-    assert np.bincount(labels[rows][labels[rows] >= 0]).tolist() == [47, 1, 2]

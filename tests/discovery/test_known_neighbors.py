@@ -3,7 +3,9 @@
 import numpy as np
 from blobs import blobs
 
-from unveil.discovery.known_neighbors import among_known, recognise
+from unveil.data.items import Items
+from unveil.data.task import Task
+from unveil.discovery.known_neighbors import among_known, recognise, warn_of_known_classes
 
 
 def test_items_of_known_classes_lie_among_them_and_others_do_not() -> None:
@@ -29,3 +31,15 @@ def test_nothing_is_recognised_where_it_cannot_be() -> None:
     known = ~labelled & (y < 3)
     assert recognise(x[labelled], y[labelled], x[known], 0) is None  # nothing is left
     assert recognise(x[labelled], y[labelled], x[~labelled], 0) is not None
+
+
+def test_a_warning_where_unlabelled_items_lie_deep_in_a_known_class() -> None:
+    x, y = blobs(5, 100)
+
+    def warnings(labels: np.ndarray) -> list[str]:
+        task = Task(name="blobs", items=Items.of(x), labels=labels, known=(0, 1, 2), n_novel=2)
+        return warn_of_known_classes(task, x, 0)
+
+    assert warnings(np.where(y < 3, y, -1)) == []
+    (warning,) = warnings(np.where((y < 3) & (np.arange(len(y)) % 2 == 0), y, -1))
+    assert "use known_in_unlabelled=True (--known-in-unlabelled)" in warning

@@ -7,82 +7,101 @@ import numpy as np
 import pytest
 from blobs import blobs
 from rich.console import Console
-from unveil.discovery.fitting import KMEANS, Problem, Trained, start_clusters, train, ways
 
-from unveil import rng
-from unveil.discovery.rehearsal import Rehearsal, _calibration, hide, rehearse
-from unveil.metrics import in_matched_class
+from unveil import recipe, rng
+from unveil.data.items import Items
+from unveil.data.task import Task
+from unveil.discovery import rehearsal
+from unveil.discovery.candidates import KMEANS, candidates
+from unveil.discovery.fit import Trained, clean_vectors, train_candidate
+from unveil.discovery.forecast import Forecast
+from unveil.discovery.rehearsal import hide, rehearse
+from unveil.storage import Storage
+
+QUICK = ["discovery.steps=10", "rehearsals=2", "machine.device=cpu"]
 
 
-def problem(classes: int, each: int = 30, apart: float = 6.0, inside: bool = False) -> Problem:
+def task(classes: int, each: int = 30, apart: float = 6.0, known_in_unlabelled: bool = False) -> Task:
     x, y = blobs(classes, each, apart=apart)
-    return Problem(x=x, labels=y, n_novel=3, inside=inside)
+    known = tuple(range(classes))
+    inside = known_in_unlabelled
+    return Task(name="blobs", items=Items.of(x), labels=y, known=known, n_novel=3, known_in_unlabelled=inside)
 
 
-def run(given: Problem, folder: Path, **options: object):  # type: ignore[no-untyped-def]
-    settings = {"tries": 2, "seed": 0, "steps": 10, "console": Console(quiet=True), "device": "cpu", **options}
-    return rehearse(given, ways("ncl-hng")[:2], folder=folder, **settings)  # type: ignore[arg-type]
+def run(given: Task, *overrides: str, storage: Storage | None = None) -> Forecast:
+    settings = recipe.load("vectors", [*QUICK, *overrides])
+    points, options = clean_vectors(given), candidates(settings)[:2]
+    return rehearse(given, points, settings, options, storage=storage, console=Console(quiet=True))
 
 
-def test_easy_classes_are_trusted_and_hard_ones_are_not(tmp_path: Path) -> None:
-    easy = run(problem(8), tmp_path / "easy")
-    hard = run(problem(8, apart=0.3), tmp_path / "hard")
+def test_easy_classes_are_trusted_and_hard_ones_are_not() -> None:
+    easy = run(task(8))
+    hard = run(task(8, apart=0.3))
+    assert easy.accuracy is not None
     assert easy.accuracy > 0.95
     assert easy.high == 1.0
+    assert hard.accuracy is not None
+    assert hard.low is not None
+    assert hard.high is not None
     assert hard.accuracy < 0.75
     assert hard.low < hard.accuracy < hard.high
     assert len(easy.rehearsals) == 2
-    assert "2 times" in easy.sentence()
+    assert "from 2 rehearsals" in easy.sentence()
     assert easy.count_error == 0
 
 
-def test_kmeans_is_taken_only_where_it_does_clearly_better(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(problem(8), tmp_path / "tie").way == "ncl-hng"  # both find everything
+def test_kmeans_is_taken_only_where_it_does_clearly_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(task(8)).candidate == "ncl-hng"  # both find everything
 
-    def worse(*_: object, **__: object) -> Trained:
+    def worse(*args: object) -> Trained:
+        trained = train_candidate(*args)  # type: ignore[arg-type]
         return replace(trained, clusters=np.zeros_like(trained.clusters))
 
-    given = problem(8)
-    some = replace(given, labels=np.where(given.labels > 4, -1, given.labels))
-    options = {"seed": 0, "steps": 1, "console": Console(quiet=True), "device": "cpu"}
-    trained = train(some, ways("ncl-hng")[1], start_clusters(some, 0), folder=tmp_path / "one", **options)  # type: ignore[arg-type]
-    monkeypatch.setattr("unveil.discovery.rehearsal.train", worse)
-    assert run(problem(8), tmp_path / "worse").way == KMEANS.name
+    monkeypatch.setattr(rehearsal, "train_candidate", worse)
+    assert run(task(8)).candidate == KMEANS.name
 
 
-@pytest.mark.parametrize("given", [problem(3), problem(8, each=4)])
-def test_too_little_to_rehearse_with(given: Problem, tmp_path: Path) -> None:
-    found = run(given, tmp_path)
-    assert found.accuracy is None
-    assert found.way == "ncl-hng"
-    assert "nothing was rehearsed" in found.sentence()
-    np.testing.assert_array_equal(found.calibrated(np.array([0.3], dtype=np.float32)), [np.float32(0.3)])
+@pytest.mark.parametrize("given", [task(3), task(8, each=4)])
+def test_too_little_to_rehearse_with(given: Task) -> None:
+    forecast = run(given)
+    assert forecast.accuracy is None
+    assert forecast.candidate == "ncl-hng"
+    assert "a rehearsal needs 4 known classes and 40 labelled items, and there are" in forecast.sentence()
+    np.testing.assert_array_equal(forecast.calibrated(np.array([0.3], dtype=np.float32)), [np.float32(0.3)])
+
+
+@pytest.mark.parametrize("classes", [2, 8])
+def test_no_rehearsals_are_explained_as_asked_for(classes: int) -> None:
+    sentence = run(task(classes), "rehearsals=0").sentence()
+    assert sentence == "Expected accuracy unknown: no rehearsals were asked for."
+
+
+def test_what_is_stored_gives_the_same_forecast(tmp_path: Path) -> None:
+    stored = run(task(6), "rehearsals=1", storage=Storage(tmp_path / "stages", tmp_path / "run"))
+    assert stored == run(task(6), "rehearsals=1")
+    assert not (tmp_path / "stages").exists()  # trainings of rehearsals stay inside the run
+    assert list((tmp_path / "run" / "work").rglob("model.safetensors"))
 
 
 def test_hidden_classes_are_unlabelled_and_the_rest_is_not() -> None:
-    given = problem(9)
-    made, truth = hide(given.x, given.labels, given, rng.numpy(0, "test"))
+    made, truth = hide(task(9), rng.numpy(0, "test"))
     assert made.n_novel == 3  # of 9 known and 3 novel classes a quarter is novel, rounded up
-    assert made.n_known == 6
+    assert len(made.known) == 6
     assert len(truth) == (made.labels == -1).sum() == 90
     assert set(np.unique(truth)) == {6, 7, 8}
-    inside = problem(9, inside=True)
-    made, truth = hide(inside.x, inside.labels, inside, rng.numpy(0, "test"))
+    made, truth = hide(task(9, known_in_unlabelled=True), rng.numpy(0, "test"))
     assert len(truth) > 130
     assert made.n_clusters == 9
     assert len(np.unique(made.labels[made.labels >= 0])) == 6
 
 
-def test_confidence_is_worth_what_it_was_in_rehearsal() -> None:
-    draw = np.random.default_rng(0)
-    sure = draw.uniform(0.5, 1, 4000).astype(np.float32)
-    right = draw.random(4000) < (sure - 0.5) * 2  # a confidence of 0.75 is right half of the time
-    knots = _calibration([Rehearsal(2, {}, {"a": sure}, {"a": right}, 2)], "a")
-    given, share = np.array(knots).T
-    assert (np.diff(share) >= 0).all()
-    np.testing.assert_allclose(share, (given - 0.5) * 2, atol=0.08)
-
-
-def test_matched_items() -> None:
-    truth, clusters = np.array([0, 0, 0, 1, 1]), np.array([5, 5, 2, 2, 2])
-    assert in_matched_class(truth, clusters).tolist() == [True, True, False, True, True]
+def test_a_rehearsal_keeps_items_labels_and_names_together() -> None:
+    given = replace(task(6, each=5), known=("a", "b", "c", "d", "e", "f"))
+    made, truth = hide(given, rng.numpy(1, "test"))
+    rows = {vector.tobytes(): row for row, vector in enumerate(given.items.array)}
+    origin = [rows[vector.tobytes()] for vector in made.items.array]
+    for row, label in zip(origin, made.labels, strict=True):
+        assert label == -1 or made.known[label] == given.known[given.labels[row]]
+    names = [given.known[given.labels[row]] for row, label in zip(origin, made.labels, strict=True) if label == -1]
+    assert len(set(zip(names, truth.tolist(), strict=True))) == made.n_novel
+    assert not set(names) & set(made.known)
