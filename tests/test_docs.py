@@ -2,7 +2,9 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,3 +53,48 @@ def test_own_data_beside_others_and_forecasts_beside_the_truth(tmp_path: Path) -
     assert "| 1 of 2 | 5 | 6, 7 | 1 of 2 |" in render.trust(tmp_path)
     assert "Not measured" in render.own(tmp_path / "nothing")
     assert "Not measured" in render.trust(tmp_path / "nothing")
+
+
+def test_the_method_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toy method of docs/add-a-method.md: registered, run by its recipe, saved, loaded; and its own test passes."""
+    from conftest import TINY
+    from rich.console import Console
+
+    from unveil import recipe
+    from unveil.discovery import run as runs
+    from unveil.errors import UnveilError
+    from unveil.methods.catalog import METHODS
+    from unveil.models.model import Model
+
+    page = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(?:python|toml)\n(# (\S+)\n.*?)```", page, re.DOTALL)
+    paths = {Path(name).name: tmp_path / Path(name).name for _, name in blocks}
+    for text, name in blocks:
+        paths[Path(name).name].write_text(text, encoding="utf-8")
+    assert set(paths) == {"sharpen.py", "sharpen-digits.toml", "test_sharpen.py"}
+
+    sharpen = imported("unveil.methods.sharpen", paths["sharpen.py"], monkeypatch)
+    assert len(paths["sharpen.py"].read_text().splitlines()) <= 62
+    imported("test_sharpen", paths["test_sharpen.py"], monkeypatch).test_entropy_has_its_closed_forms()
+    monkeypatch.setitem(METHODS, "sharpen", sharpen.Sharpen)
+    quick = ["discovery.epochs=3", "rotation.epochs=1"]
+    settings = recipe.load(str(paths["sharpen-digits.toml"]), quick, defaults=TINY)
+    assert settings.method == sharpen.SharpenSettings(balance=3.0)
+    record = runs.run(settings, out=tmp_path / "run", store=tmp_path / "store", console=Console(quiet=True))
+    assert record["method"] == "sharpen"
+    assert {"ce", "sharp", "balance", "consistency"} <= set(record["metrics"])
+    assert record["metrics"]["acc"] > 0.25
+    Model.load(tmp_path / "run" / "model.safetensors")
+    with pytest.raises(UnveilError, match="'alpha' is a setting of ncl, ncl-hng; the method is sharpen"):
+        recipe.load(str(paths["sharpen-digits.toml"]), ["method.alpha=1"])
+
+
+def imported(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A file as a module of this name, for the length of a test."""
+    found = importlib.util.spec_from_file_location(name, path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    monkeypatch.setitem(sys.modules, name, module)
+    found.loader.exec_module(module)
+    return module

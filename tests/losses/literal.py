@@ -174,3 +174,29 @@ def sigmoid_rampup(epoch: float, length: float) -> float:
     if epoch >= length:
         return 1.0
     return math.exp(-5 * (1 - max(epoch, 0) / length) ** 2)
+
+
+def sinkhorn(cosines: Tensor, epsilon: float, iterations: int) -> list[list[float]]:
+    """Sinkhorn-Knopp as published: every column scaled to 1/K, every row to 1/B, at the end times B."""
+    rows, columns = cosines.shape
+    q = [[math.exp(float(cosines[i, k]) / epsilon) for k in range(columns)] for i in range(rows)]
+    total = sum(map(sum, q))
+    q = [[value / total for value in row] for row in q]
+    for _ in range(iterations):
+        for k in range(columns):
+            size = sum(q[i][k] for i in range(rows))
+            for i in range(rows):
+                q[i][k] /= size * columns
+        for i in range(rows):
+            size = sum(q[i])
+            q[i] = [value / size / rows for value in q[i]]
+    return [[value * rows for value in row] for row in q]
+
+
+def swapped_prediction(logits: Tensor, logits_hat: Tensor, targets: Tensor, targets_hat: Tensor) -> Tensor:
+    total = logits.new_zeros(())
+    for i in range(len(logits)):
+        for view, target in ((logits[i], targets_hat[i]), (logits_hat[i], targets[i])):
+            denominator = sum(value.exp() for value in view)
+            total = total - sum(t * (value.exp() / denominator).log() for t, value in zip(target, view, strict=True))
+    return total / (2 * max(len(logits), 1))

@@ -116,7 +116,7 @@ class UNO(Method):
         return swapped_prediction(logits, logits_hat, *targets)
 
     def _targets(self, novel: Tensor, n_known: int, y: Tensor) -> Tensor:
-        """(B, C_l + C): the class of a labelled row, the pseudo-label of an unlabelled one; each has zeros elsewhere."""
+        """(B, C_l + C): the class of a labelled row, the pseudo-label of an unlabelled one, zeros elsewhere."""
         config = self.config
         targets = novel.new_zeros(len(novel), n_known + novel.shape[1])
         targets[: len(y), :n_known] = F.one_hot(y, n_known).to(targets)

@@ -112,7 +112,8 @@ class Model(nn.Module):
         newer = False
         try:
             description = json.loads(metadata[KEY])
-            newer = description["format"] > FORMAT
+            if newer := description["format"] > FORMAT:
+                raise ValueError("its format is newer")
             model = _built(description)
             model.load_state_dict(state)
             if description["digest"] != _digest(state):
