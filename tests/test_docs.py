@@ -61,7 +61,7 @@ def test_the_method_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch:
     from rich.console import Console
 
     from unveil import recipe
-    from unveil.discovery import run as runs
+    from unveil.discovery.run import run_recipe
     from unveil.errors import UnveilError
     from unveil.methods.catalog import METHODS
     from unveil.models.model import Model
@@ -80,7 +80,7 @@ def test_the_method_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch:
     quick = ["discovery.epochs=3", "rotation.epochs=1"]
     settings = recipe.load(str(paths["sharpen-digits.toml"]), quick, defaults=TINY)
     assert settings.method == sharpen.SharpenSettings(balance=3.0)
-    record = runs.run(settings, out=tmp_path / "run", store=tmp_path / "store", console=Console(quiet=True))
+    record = run_recipe(settings, out=tmp_path / "run", stages=tmp_path / "store", console=Console(quiet=True))
     assert record["method"] == "sharpen"
     assert {"ce", "sharp", "balance", "consistency"} <= set(record["metrics"])
     assert record["metrics"]["acc"] > 0.25

@@ -1,4 +1,4 @@
-"""The examples of methods run as they stand, for a few steps."""
+"""Every example runs as it is."""
 
 import os
 import subprocess
@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parent.parent / "examples" / "methods"
+EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
-def test_an_example_runs_and_is_about_eighty_lines(path: Path) -> None:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run(
-        [sys.executable, str(path), "20"], capture_output=True, text=True, env=environment, timeout=240
-    )
+@pytest.mark.parametrize("example", sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.py")))
+def test_examples_run(example: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "UNVEIL_STORE": str(tmp_path / "store")}
+    command = [sys.executable, str(EXAMPLES / example)]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=280)
     assert result.returncode == 0, result.stderr
-    accuracy = float(result.stdout.split()[-2])
-    assert 25 < accuracy <= 100  # five classes: better than one cluster
-    assert len(path.read_text().splitlines()) <= 110
+    assert "novel" in result.stdout

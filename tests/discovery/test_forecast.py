@@ -21,7 +21,12 @@ def test_confidence_is_worth_what_it_was_in_rehearsal() -> None:
 
 def test_a_forecast_in_words_and_in_json() -> None:
     forecast = Forecast(
-        candidate="a", accuracy=0.8, spread=0.1, rehearsals=(ROW,), calibration=((0.0, 0.2), (1.0, 0.9)), count_error=0.5
+        candidate="a",
+        accuracy=0.8,
+        spread=0.1,
+        rehearsals=(ROW,),
+        calibration=((0.0, 0.2), (1.0, 0.9)),
+        count_error=0.5,
     )
     assert (forecast.low, forecast.high) == (pytest.approx(0.636), pytest.approx(0.964))
     assert (

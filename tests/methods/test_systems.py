@@ -9,7 +9,8 @@ from conftest import TINY
 from rich.console import Console
 
 from unveil import recipe
-from unveil.discovery import run as runs
+from unveil.discovery.directories import default_folder
+from unveil.discovery.run import run_recipe
 from unveil.methods.catalog import METHODS
 
 QUICK = ("rotation.epochs=1", "method.similarity.epochs=1", "discovery.epochs=2", "method.ncl_start=0")
@@ -25,8 +26,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def go(folder: Path, *overrides: str) -> dict[str, Any]:
     settings = recipe.load("digits", overrides, defaults=[*TINY, *QUICK])
-    out = folder / runs.default_folder(settings, changed=True)
-    return runs.run(settings, out=out, store=folder / "store", console=Console(quiet=True))
+    out = folder / default_folder(settings, changed=True)
+    return run_recipe(settings, out=out, stages=folder / "store", console=Console(quiet=True))
 
 
 @pytest.mark.parametrize("method", METHODS)

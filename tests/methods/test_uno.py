@@ -13,7 +13,7 @@ from rich.console import Console
 
 from unveil import losses, recipe, settings
 from unveil.data.loader import Batch
-from unveil.discovery import run as runs
+from unveil.discovery.run import run_recipe
 from unveil.errors import UnveilError
 from unveil.methods.method import Context
 from unveil.methods.uno import UNO, UNOSettings
@@ -128,7 +128,7 @@ def test_impossible_settings_are_refused(option: dict[str, Any]) -> None:
 def test_a_whole_run_is_saved_with_all_heads(tmp_path: Path) -> None:
     quick = ["discovery.method=uno", "discovery.epochs=2", "rotation.epochs=1", "method.heads=2"]
     resolved = recipe.load("digits", quick, defaults=TINY)
-    record = runs.run(resolved, out=tmp_path / "run", store=tmp_path / "store", console=Console(quiet=True))
+    record = run_recipe(resolved, out=tmp_path / "run", stages=tmp_path / "store", console=Console(quiet=True))
     assert record["metrics"]["swapped"] > 0
     assert record["metrics"]["open_all"] > 0
     assert "pair_density" not in record["metrics"]  # it has no rule for pairs

@@ -11,7 +11,7 @@ from conftest import TINY
 from rich.console import Console
 
 from unveil import files, recipe
-from unveil.discovery import run as runs
+from unveil.discovery.run import run_recipe
 from unveil.metrics import clustering_accuracy
 from unveil.pages.report.page import write
 from unveil.pages.report.truth import compare
@@ -66,7 +66,7 @@ def test_a_report_does_not_load_the_data_set(tmp_path: Path) -> None:
     np.savez(data, X=(8 * draw.normal(size=(5, 6))[y] + draw.normal(size=(100, 6))).astype(np.float32), y=y)
     vectors = [f"data.name={data}", "data.known=2", "encoder.name=mlp", "rotation.epochs=0", "augment.noise=0.5"]
     settings = recipe.load("digits", [*TINY, *vectors])
-    runs.run(settings, out=tmp_path / "run", store=tmp_path / "store", console=Console(quiet=True))
+    run_recipe(settings, out=tmp_path / "run", stages=tmp_path / "store", console=Console(quiet=True))
     data.unlink()
     page = write(tmp_path / "run", with_map=False).read_text()
     assert "Most unusual columns" in page

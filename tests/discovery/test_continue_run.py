@@ -1,4 +1,4 @@
-"""Look, name, refine: a discovery that goes on from a review."""
+"""A discovery that goes on from a review: named clusters are known classes now."""
 
 import json
 import subprocess
@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from blobs import blobs
-from unveil.discovery.own_data import Request, discover, read_items
-from unveil.discovery.refine import from_review, refine
+from rich.console import Console
 
+from unveil.discovery.continue_run import continue_run, from_review
+from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
+from unveil.runs.reader import read_items
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -21,8 +23,14 @@ def run(tmp_path: Path) -> Path:
     x, y = blobs(6, 40)
     np.savez(tmp_path / "known.npz", X=x[y < 3], y=y[y < 3])
     np.save(tmp_path / "new.npy", x[y >= 3])
-    request = Request(known=tmp_path / "known.npz", new=tmp_path / "new.npy", classes=3, rehearsals=0)
-    discover(request, out=tmp_path / "run")
+    run_own_data(
+        tmp_path / "known.npz",
+        tmp_path / "new.npy",
+        out=tmp_path / "run",
+        stages=tmp_path / "store",
+        overrides=["data.n_novel=3", "rehearsals=0"],
+        console=Console(quiet=True),
+    )
     return tmp_path / "run"
 
 
@@ -41,8 +49,8 @@ def test_named_clusters_are_known_and_rejected_items_stay_out(run: Path, tmp_pat
     assert unnamed == 2
     assert len(given.labels) == 39
     name = read_items(run)[first]["id"]
-    assert given.never == {name: "Ünbekannt"}
-    record = refine(run, out=tmp_path / "second")
+    assert given.rejected == {name: "Ünbekannt"}
+    record = continue_run(run, out=tmp_path / "second", stages=tmp_path / "store")
     assert record["n_novel"] == 2
     assert set(record["known"]) == {"0", "1", "2", "Ünbekannt"}
     items = read_items(tmp_path / "second")
@@ -50,7 +58,7 @@ def test_named_clusters_are_known_and_rejected_items_stay_out(run: Path, tmp_pat
     assert next(item for item in items if item["id"] == name)["label"] != "Ünbekannt"
     say(run, ("name", {"cluster": 3, "text": "Other"}))
     with pytest.raises(UnveilError, match="other data or settings"):
-        refine(run, out=tmp_path / "second")  # the review has changed since
+        continue_run(run, out=tmp_path / "second", stages=tmp_path / "store")  # the review has changed since
 
 
 def test_from_the_command_line(run: Path, unveil: Call, tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""Label new items by a finished run."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from rich.console import Console
+
+from unveil.discovery import preparation
+from unveil.discovery.predict_run import predict_run
+from unveil.discovery.run import run_own_data
+from unveil.errors import UnveilError
+from unveil.models import embedding
+from unveil.models.pretrained import Pretrained
+
+
+@pytest.fixture(scope="module")
+def run(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "run"
+    options: dict[str, Any] = {"overrides": ["data.n_novel=3", "rehearsals=0"], "encoder": "pixels"}
+    run_own_data(*folders, out=out, stages=out / ".stages", console=Console(quiet=True), **options)
+    return out
+
+
+def test_predict(run: Path, folders: tuple[Path, Path], tmp_path: Path) -> None:
+    lines, skipped = predict_run(run, folders[1])
+    assert skipped == ["broken.png"]
+    assert np.mean([kind == "novel" for _, _, kind, _ in lines]) > 0.8
+    lines, _ = predict_run(run, folders[0], coverage=1.0)
+    right = [Path(name).parts[0] == label for name, label, _, _ in lines]
+    assert np.mean(right) > 0.8
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    for i in range(5):
+        noise = np.random.default_rng(i).integers(0, 256, (20, 20, 3), dtype=np.uint8)
+        Image.fromarray(noise).save(strange / f"{i}.png")
+    lines, _ = predict_run(run, strange, coverage=0.9)
+    assert {label for _, label, _, _ in lines} == {"neither"}
+    np.save(tmp_path / "v.npy", np.ones((3, 4), dtype=np.float32))
+    with pytest.raises(UnveilError, match="give images"):
+        predict_run(run, tmp_path / "v.npy")
+
+
+@pytest.fixture
+def means(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """An encoder `timm:means` that gives a picture shrunk to 4x4, and how many pictures it has seen."""
+    seen: list[int] = []
+
+    def features(x: torch.Tensor) -> torch.Tensor:
+        seen.append(len(x))
+        return torch.nn.functional.adaptive_avg_pool2d(x, 4).flatten(1)
+
+    made = Pretrained("timm:means", torch.nn.Identity(), features, (0.5,) * 3, (0.25,) * 3)
+    monkeypatch.setattr(embedding, "pretrained", lambda name, device: made)
+    monkeypatch.setattr(preparation.pretrained, "pretrained", lambda name, device: made)
+    return seen
+
+
+def test_embeddings_are_kept_where_asked(folders: tuple[Path, Path], tmp_path: Path, means: list[int]) -> None:
+    options: dict[str, Any] = {"overrides": ["data.n_novel=3", "rehearsals=0"], "encoder": "timm:means"}
+    run_own_data(*folders, out=tmp_path / "run", stages=tmp_path / "a", console=Console(quiet=True), **options)
+    before = sum(means)
+    predict_run(tmp_path / "run", folders[1], embeddings=tmp_path / "b")
+    assert (count := sum(means) - before) > 0
+    assert len(list((tmp_path / "b").rglob("embeddings.npy"))) == 1
+    predict_run(tmp_path / "run", folders[1], embeddings=tmp_path / "b")
+    assert sum(means) - before == count  # taken from there
+    predict_run(tmp_path / "run", folders[1])
+    assert sum(means) - before == 2 * count  # nowhere kept
+
+
+def test_the_command_uses_the_store_it_is_given(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from unveil.cli import own
+
+    given: list[Path | None] = []
+
+    def noted(
+        run: Path, inputs: Path, *, coverage: float | None, embeddings: Path | None
+    ) -> tuple[list[Any], list[str]]:
+        given.append(embeddings)
+        return [], []
+
+    monkeypatch.setattr("unveil.discovery.predict_run.predict_run", noted)
+    monkeypatch.setenv("UNVEIL_STORE", str(tmp_path / "usual"))
+    own.predict(run, tmp_path, store=tmp_path / "mine")
+    own.predict(run, tmp_path)
+    assert given == [tmp_path / "mine", tmp_path / "usual"]
