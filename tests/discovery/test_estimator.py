@@ -1,6 +1,9 @@
 """The estimator as users of scikit-learn meet it."""
 
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -288,3 +291,54 @@ def test_no_or_all_rows_unlabelled() -> None:
     assert known.n_novel_ == 0
     np.testing.assert_array_equal(known.labels_, y)
     assert (known.predict(x) == y).mean() > 0.9
+
+
+AUDITED = """
+import os, sys
+sys.dont_write_bytecode = True
+import numpy as np
+from unveil import NovelClassDiscovery
+
+forbidden = []
+STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system", "os.spawn")
+CHANGES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "tempfile.mkstemp")
+
+def watch(event, args):
+    if event in STARTS or event in CHANGES:
+        forbidden.append((event, args))
+    if event == "open" and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        if not str(args[0]).startswith("/dev/"):
+            forbidden.append((event, args))
+
+sys.addaudithook(watch)
+draw, y = np.random.default_rng(0), np.repeat(np.arange(8), 15)
+x = (draw.normal(size=(8, 20))[y] * 6 + draw.normal(size=(120, 20))).astype(np.float32)
+given = np.where(y < 5, y, -1)
+NovelClassDiscovery(n_novel="auto", steps=5, rehearsals=1, random_state=0, device="cpu").fit(x, given).predict(x)
+images = draw.integers(0, 256, (120, 8, 8, 3), dtype=np.uint8)
+by_pixels = NovelClassDiscovery(n_novel=3, encoder="pixels", steps=5, rehearsals=0, random_state=0, device="cpu")
+by_pixels.fit(images, given).predict(images)
+by_recipe = NovelClassDiscovery(n_novel=3, recipe=sys.argv[1], rehearsals=0, random_state=0, device="cpu")
+by_recipe.fit(images, given).predict(images)
+assert not forbidden, forbidden
+open(sys.argv[2], "w").close()
+assert forbidden  # the watch works
+"""
+
+
+def test_a_fit_writes_nothing_and_starts_no_process(tmp_path: Path) -> None:
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(
+        'extends = "images"\n[encoder]\nwidth = 8\n[rotation]\nepochs = 1\nwarmup = 0\n[discovery]\nepochs = 1\n'
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", AUDITED, str(recipe), str(tmp_path / "written")],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        timeout=280,
+    )
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml", "written"]

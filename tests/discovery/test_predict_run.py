@@ -17,10 +17,13 @@ from unveil.models import embedding
 from unveil.models.pretrained import Pretrained
 
 
+QUICK = ["data.n_novel=3", "rehearsals=0", "discovery.steps=100"]
+
+
 @pytest.fixture(scope="module")
 def run(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "run"
-    options: dict[str, Any] = {"overrides": ["data.n_novel=3", "rehearsals=0"], "encoder": "pixels"}
+    options: dict[str, Any] = {"overrides": QUICK, "encoder": "pixels"}
     run_own_data(*folders, out=out, stages=out / ".stages", console=Console(quiet=True), **options)
     return out
 
@@ -60,7 +63,7 @@ def means(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_embeddings_are_kept_where_asked(folders: tuple[Path, Path], tmp_path: Path, means: list[int]) -> None:
-    options: dict[str, Any] = {"overrides": ["data.n_novel=3", "rehearsals=0"], "encoder": "timm:means"}
+    options: dict[str, Any] = {"overrides": QUICK, "encoder": "timm:means"}
     run_own_data(*folders, out=tmp_path / "run", stages=tmp_path / "a", console=Console(quiet=True), **options)
     before = sum(means)
     predict_run(tmp_path / "run", folders[1], embeddings=tmp_path / "b")

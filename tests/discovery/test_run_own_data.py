@@ -19,7 +19,7 @@ from unveil.metrics import clustering_accuracy
 from unveil.runs.export import export, safe_name
 from unveil.runs.reader import read_items
 
-PIXELS = ["data.n_novel=3", "rehearsals=0"]
+PIXELS = ["data.n_novel=3", "rehearsals=0", "discovery.steps=200"]
 
 
 def discover(known: Path, new: Path, out: Path, *overrides: str, encoder: str = "pixels") -> dict[str, Any]:

@@ -1,17 +1,23 @@
-"""Warnings say what looks wrong and what to try that is not set already."""
+"""Scores and warnings: the test split is encoded once, and warnings advise nothing that is set already."""
 
 import numpy as np
 import pytest
 import torch
+from conftest import TINY
 
-from unveil import settings
+from unveil import recipe, settings
+from unveil.data import catalog
+from unveil.data.task import make_task
+from unveil.data.views import Views
 from unveil.methods.baseline import Baseline, BaselineSettings, Pairs
 from unveil.methods.method import Context
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
 from unveil.settings import Discovery
+from unveil.training import evaluation, stages
 from unveil.training.evaluation import warnings
+from unveil.training.training import Training
 
 
 def baseline(pairs: Pairs = "cosine") -> Baseline:
@@ -45,3 +51,23 @@ def test_nothing_is_advised_that_is_set_already() -> None:
     assert "novel_head" not in told
     assert "pairs=rank" not in told
     assert "discovery.batch=256" in told
+
+
+def test_the_test_split_is_encoded_once_per_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = ["data.per_class=6", "rotation.epochs=0", "discovery.epochs=2", "discovery.evaluate_every=1"]
+    config = recipe.load("digits", quick, defaults=TINY)
+    task, truth = make_task(catalog.load("digits"), config.data)
+    training = Training(config, task, truth)
+    encoded: list[int] = []
+    original = evaluation.features
+
+    def counted(model: Model, views: Views, rows: np.ndarray) -> torch.Tensor:
+        if views is training.test_views:
+            encoded.append(len(rows))
+        return original(model, views, rows)
+
+    monkeypatch.setattr(evaluation, "features", counted)
+    history = stages.discover(training)
+    assert {"test_acc", "known_acc", "open_all"} <= history[-1].keys()
+    assert task.test_items is not None
+    assert encoded == [len(task.test_items)] * 2
