@@ -90,3 +90,22 @@ def softmax(scores: NDArray[np.floating[Any]]) -> Matrix:
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     probabilities: Matrix = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
     return probabilities
+
+
+def within_class_covariance(z: Matrix, y: Labels) -> Matrix:
+    """(d, d): the covariance of rows around the mean of their class."""
+    _, index = np.unique(y, return_inverse=True)
+    count = int(index.max()) + 1
+    means = sums_by_label(z, index, count) / np.bincount(index)[:, None]
+    residuals = (z - means[index]).astype(np.float32)
+    covariance = residuals.T @ residuals / max(1, len(z) - count)
+    return np.asarray(covariance, dtype=np.float32)
+
+
+def whitening(covariance: Matrix, shrinkage: float) -> Matrix:
+    """(d, d): columns are directions, scaled so that the shrunk covariance becomes the identity."""
+    size = len(covariance)
+    shrunk = covariance.astype(np.float64) + shrinkage * np.trace(covariance) / size * np.eye(size)
+    values, vectors = np.linalg.eigh(shrunk)
+    directions: Matrix = (vectors / np.sqrt(np.maximum(values, 1e-12))).astype(np.float32)
+    return directions

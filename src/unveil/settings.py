@@ -37,9 +37,10 @@ class Data:
     """Vectors: scale each to length 1 first."""
     pca: int | None = None
     """Vectors: then keep so many principal components of the training items."""
-    scaling: Literal["feature", "common", "auto"] = "feature"
+    scaling: Literal["feature", "common", "auto", "metric"] = "feature"
     """Vectors: divide each feature by its own spread, or all by one number, which keeps their proportions; auto: first
-    bring the vectors to unit length or standardise their columns, whichever suits the known classes better."""
+    bring the vectors to unit length or standardise their columns, whichever suits the known classes better; metric:
+    scaling and whitening in which neighbors of hidden known classes are purest."""
     mean: tuple[float, ...] = (0.5,)
     """Subtracted from each channel after scaling pixels to [0, 1]."""
     std: tuple[float, ...] = (0.25,)
@@ -100,8 +101,8 @@ class Augment:
 class Encoder:
     """The network. In the supervised and discovery stages only its tail trains."""
 
-    name: Literal["resnet18", "resnet18-imagenet", "compact", "mlp", "tail"] = "resnet18"
-    """tail: one trained layer, for vectors that come from an encoder already."""
+    name: Literal["resnet18", "resnet18-imagenet", "compact", "mlp", "tail", "identity"] = "resnet18"
+    """tail: one trained layer, for vectors that come from an encoder already; identity: none at all."""
     width: int = 64
     """Channels of the first block (compact), or units of a layer (mlp, tail)."""
     space_to_depth: int = 2

@@ -22,6 +22,10 @@ class Reduction:
     mean: Vectors | None = None
     axes: Vectors | None = None
     """(components, features)"""
+    shift: Vectors | None = None
+    """Subtracted from the components."""
+    unit_after: bool = False
+    """Bring the result to unit length."""
 
     def __call__(self, x: NDArray[np.floating]) -> Vectors:
         """Vectors along the last dimension, reduced."""
@@ -33,7 +37,20 @@ class Reduction:
             reduced = (reduced / np.maximum(length, 1e-12)).astype(np.float32)
         if self.axes is not None and self.mean is not None:
             reduced = (reduced @ self.axes.T - self.mean @ self.axes.T).astype(np.float32, copy=False)
+        if self.shift is not None:
+            reduced = reduced - self.shift
+        if self.unit_after:
+            length = np.linalg.norm(reduced, axis=-1, keepdims=True)
+            reduced = (reduced / np.maximum(length, 1e-12)).astype(np.float32)
         return reduced
+
+    def then(self, after: "Reduction") -> "Reduction":
+        """Both in a row as one; `after` may only have axes, a shift and unit length."""
+        axes, mean = self.axes, self.mean
+        if after.axes is not None:
+            axes = after.axes if axes is None else (after.axes @ axes).astype(np.float32)
+            mean = np.zeros(axes.shape[1], dtype=np.float32) if mean is None else mean
+        return replace(self, axes=axes, mean=mean, shift=after.shift, unit_after=after.unit_after)
 
     @property
     def n_inputs(self) -> int:
@@ -43,16 +60,19 @@ class Reduction:
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
         """Everything, to be stored; `from_arrays` is the way back."""
-        parts = {name: getattr(self, name) for name in ("center", "scale", "mean", "axes")}
+        parts = {name: getattr(self, name) for name in ("center", "scale", "mean", "axes", "shift")}
         stored = {
             name: np.ascontiguousarray(part, dtype=np.float32) for name, part in parts.items() if part is not None
         }
-        return stored | {"unit": np.array([self.unit], dtype=np.float32)}
+        flags = {name: np.array([getattr(self, name)], dtype=np.float32) for name in ("unit", "unit_after")}
+        return stored | flags
 
     @staticmethod
     def from_arrays(arrays: dict[str, NDArray[np.float32]]) -> "Reduction":
         """What `arrays` returned."""
-        parts: dict[str, Any] = {name: bool(part[0]) if name == "unit" else part for name, part in arrays.items()}
+        parts: dict[str, Any] = {
+            name: bool(part[0]) if name in ("unit", "unit_after") else part for name, part in arrays.items()
+        }
         return Reduction(**parts)
 
 

@@ -36,10 +36,10 @@ def candidates(settings: Settings) -> tuple[Candidate, ...]:
     """k-means, and the method with its usual settings and its variations; or, without `compare`, the method alone."""
     name = settings.discovery.method
     method = method_class(name)
-    as_it_is = Candidate(name, name, description=f"training by {name}")
+    as_it_is = Candidate(name, name, description=f"training by {name}" if method.trains else name)
     if not settings.compare:
         return (as_it_is,)
-    if not method.trains:
+    if method.is_kmeans:
         return (KMEANS,)
     variations = [
         Candidate(

@@ -19,9 +19,10 @@ from unveil.discovery.count import Estimate, check_count, estimate_classes
 from unveil.discovery.fit import Trained, clean_vectors, points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.known_neighbors import warn_of_known_classes
+from unveil.discovery.metric import choose_metric
 from unveil.discovery.predictor import Predictor
 from unveil.discovery.preparation import Preparation
-from unveil.discovery.rehearsal import not_rehearsed, rehearse
+from unveil.discovery.rehearsal import Shape, not_rehearsed, rehearse
 from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.models.inference import features
 from unveil.numerics import Labels, Matrix, mean_directions, squared_distances, unit_rows
@@ -79,12 +80,23 @@ def discover(
 
     # Scaling: vectors of people's own may be many, and nobody has said how to scale them.
     trained_rows, smaller = np.arange(len(task)), task
-    if settings.data.scaling == "auto" and task.items.kind == "vectors":
+    shape: Shape | None = None
+    if settings.data.scaling in ("auto", "metric") and task.items.kind == "vectors":
         trained_rows = training_rows(task.labels, settings.seed)
         smaller = task.take(trained_rows)
+    if settings.data.scaling == "auto" and task.items.kind == "vectors":
         reduction, reason = choose_reduction(clean_vectors(smaller), smaller.labels, settings.seed)
         console.print(reason, soft_wrap=True)
         preparation = replace(preparation, reduction=reduction)
+    rehearsed = None
+    if settings.data.scaling == "metric" and task.items.kind == "vectors":
+        metric = choose_metric(clean_vectors(smaller), smaller.labels, settings.seed)
+        console.print(metric.describe(), soft_wrap=True)
+        base = metric.base(clean_vectors(smaller))
+        rehearsed = replace(preparation, reduction=base).reduced(smaller)  # a rehearsal shapes its own vectors
+        shape = metric.shaped
+        shaping = metric.shaping(clean_vectors(rehearsed), smaller.labels)
+        preparation = replace(preparation, reduction=base.then(shaping))
     smaller = preparation.reduced(smaller)
 
     # Pre-training: rotation and known classes, as the settings say.
@@ -125,7 +137,16 @@ def discover(
     if training is not None:
         sizes = np.zeros(0, dtype=np.int64) if start is None else start.labels
         options = tuple(fitted_to_sizes(one, sizes, settings) for one in candidates(settings))
-        forecast = rehearse(smaller, points, settings, options, storage=storage, console=console)
+        forecast = rehearse(
+            smaller,
+            points,
+            settings,
+            options,
+            storage=storage,
+            console=console,
+            unshaped=rehearsed,
+            shape=shape,
+        )
     else:
         forecast = not_rehearsed(options, smaller, "there are no known classes to hide")
     candidate = next(one for one in options if one.name == forecast.candidate)

@@ -12,6 +12,7 @@ from unveil.data.items import Items
 from unveil.data.scaling import fit_reduction
 from unveil.discovery.preparation import PIXELS, Preparation, choose_encoder
 from unveil.errors import UnveilError
+from unveil.methods.catalog import method_class
 from unveil.models.pretrained import installed
 from unveil.settings import Settings
 
@@ -35,13 +36,19 @@ def own_settings(
     if recipe is not None:
         return recipes.load(recipe, overrides)
     if items.kind == "vectors":
-        return recipes.load("vectors", overrides)
+        return recipes.load(_recipe_for_vectors(overrides), overrides)
     if encoder == "auto":
         trainable = TRAINED_HERE if len(items) >= ENOUGH_IMAGES and any_labels else PIXELS
         encoder = DEFAULT_ENCODER if installed(DEFAULT_ENCODER) else trainable
     if encoder == TRAINED_HERE:
         return recipes.load("images", overrides)
-    return recipes.load("vectors", [f"data.encoder={encoder}", *overrides])
+    return recipes.load(_recipe_for_vectors(overrides), [f"data.encoder={encoder}", *overrides])
+
+
+def _recipe_for_vectors(overrides: Sequence[str]) -> str:
+    """`vectors`, or `trained-vectors` where a method was asked for that trains."""
+    named = [override.partition("=")[2] for override in overrides if override.startswith("discovery.method=")]
+    return "trained-vectors" if named and method_class(named[-1]).trains else "vectors"
 
 
 def prepare(items: Items, settings: Settings, *, folder: Path | None) -> Preparation:

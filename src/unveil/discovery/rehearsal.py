@@ -4,7 +4,7 @@ Nobody can compute the accuracy on novel classes without labels. On hidden known
 rehearsals choose the candidate that suits data like these, forecast its accuracy and calibrate its confidence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from unveil.settings import Settings
 from unveil.storage import Storage
 from unveil.training.training import Training
 
+Shape = Callable[[Task], Task]
 MOST_ROWS = 6000
 """Items of a rehearsal."""
 MOST_STEPS = 150
@@ -79,13 +80,21 @@ def rehearse(
     *,
     storage: Storage | None,
     console: Console,
+    unshaped: Task | None = None,
+    shape: Shape | None = None,
 ) -> Forecast:
-    """Hide known classes `settings.rehearsals` times, discover them again with each candidate, and choose one."""
+    """Hide known classes `settings.rehearsals` times, discover them again with each candidate, and choose one.
+
+    Where the vectors were shaped by the labels of known classes, `unshaped` has them as they were before, and each
+    rehearsal shapes them by the classes that are not hidden.
+    """
     if reason := why_not(task, settings.rehearsals):
         return not_rehearsed(candidates, task, reason)
     done = []
     for number in range(settings.rehearsals):
-        hidden, truth = hide(task, rng.numpy(settings.seed, "rehearsal", number))
+        source = task if unshaped is None else replace(task, items=unshaped.items)
+        hidden, truth = hide(source, rng.numpy(settings.seed, "rehearsal", number))
+        hidden = hidden if shape is None else shape(hidden)
         inside = None if storage is None else storage.within(f"work/rehearsal-{number}")
         own = replace(_shortened(settings), seed=settings.seed + number)
         done.append(_rehearse_once(hidden, truth, own, candidates, inside, console))

@@ -51,6 +51,7 @@ class DTC(Method):
     Settings: ClassVar[type[MethodSettings]] = DTCSettings
     unlabelled_only = True
     starts_from_clusters = False
+    starts_from_clusters = False
     place: Tensor
     targets: Tensor
     ensemble: Tensor

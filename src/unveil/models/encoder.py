@@ -32,7 +32,7 @@ class Encoder(nn.Module):
 
 def build_encoder(config: settings.Encoder, shape: tuple[int, ...], generator: torch.Generator) -> Encoder:
     """The encoder of a recipe for items of `shape`, (channels, height, width) or (features,), freshly drawn."""
-    if config.name not in ("mlp", "tail") and len(shape) == 1:
+    if config.name not in ("mlp", "tail", "identity") and len(shape) == 1:
         raise UnveilError(f"the encoder '{config.name}' takes images, not vectors: set encoder.name=mlp")
     with torch.random.fork_rng(devices=[]):  # layers draw from the global stream when they are built
         torch.manual_seed(generator.initial_seed())
@@ -63,6 +63,8 @@ def _parts(config: settings.Encoder, shape: tuple[int, ...]) -> tuple[nn.Module,
         case "mlp":
             trunk = nn.Sequential(nn.Flatten(), *_dense(math.prod(shape), config.width))
             return trunk, nn.Sequential(*_dense(config.width, config.width)), config.width
+        case "identity":
+            return nn.Flatten(), nn.Identity(), math.prod(shape)
         case "tail":
             return nn.Flatten(), nn.Sequential(*_dense(math.prod(shape), config.width)), config.width
 

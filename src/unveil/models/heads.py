@@ -41,7 +41,26 @@ class ProjectedPrototypes(nn.Module):
         return logits
 
 
-Head = nn.Linear | Prototypes | ProjectedPrototypes
+class NeighborVote(nn.Module):
+    """The cluster that most of an item's nearest stored points are in; logits are logarithms of the shares."""
+
+    points: Tensor
+    labels: Tensor
+
+    def __init__(self, in_features: int, out_features: int, *, rows: int, neighbors: int) -> None:
+        super().__init__()
+        self.in_features, self.out_features, self.neighbors = in_features, out_features, neighbors
+        self.register_buffer("points", torch.zeros(rows, in_features))
+        self.register_buffer("labels", torch.zeros(rows, dtype=torch.int64))
+        self.unused = nn.Parameter(torch.zeros(0))  # a head without parameters would have no device
+
+    def forward(self, z: Tensor) -> Tensor:
+        nearest = torch.cdist(z, self.points).topk(min(self.neighbors, len(self.points)), dim=1, largest=False).indices
+        votes = F.one_hot(self.labels[nearest], self.out_features).to(z).mean(dim=1)  # (B, C)
+        return (votes + 1e-3).log()
+
+
+Head = nn.Linear | Prototypes | ProjectedPrototypes | NeighborVote
 """Whatever turns features (B, D) into logits (B, C); all have `in_features` and `out_features`."""
 
 
@@ -74,6 +93,9 @@ def describe_head(head: nn.Module) -> dict[str, Any]:
             sizes = {"inputs": head.in_features, "classes": head.out_features}
             inner = {"hidden": head.hidden, "projection": head.projection}
             return {"kind": "projected prototypes", **sizes, **inner, "temperature": head.temperature}
+        case NeighborVote():
+            sizes = {"inputs": head.in_features, "classes": head.out_features}
+            return {"kind": "neighbor vote", **sizes, "rows": len(head.points), "neighbors": head.neighbors}
     raise UnveilError(
         f"a head of type {type(head).__name__} cannot be saved: use one of the kinds in unveil/models/heads.py, or "
         "enter the new one there in `describe_head` and `build_head`"
@@ -91,6 +113,8 @@ def build_head(description: Mapping[str, Any]) -> Head:
             return Prototypes(*sizes, **values)
         case "projected prototypes":
             return ProjectedPrototypes(*sizes, **values)
+        case "neighbor vote":
+            return NeighborVote(*sizes, **values)
     raise UnveilError(f"unknown kind of head '{kind}'")
 
 

@@ -1,0 +1,131 @@
+"""Neighbor consensus: clusters of the data's neighbor graph, for vectors that somebody else's encoder has made.
+
+    unveil discover KNOWN NEW        (the default for vectors)
+
+Neighborhood contrastive learning with the edges of the neighbor graph as positives places the unlabelled rows in a few
+dimensions, for several sizes of the neighborhood. k-means clusters of all these places are combined into one partition.
+Nothing is trained that could undo good clusters: the novel head is a vote of neighbors.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from unveil import rng
+from unveil.data.neighbor_graph import edge_weights, neighbor_graph
+from unveil.methods.consensus import consensus, kmeans_from, kmeans_labels, ward_labels
+from unveil.methods.method import Context, Method
+from unveil.methods.neighbor_embedding import embed
+from unveil.models.heads import NeighborVote
+from unveil.models.model import Model
+from unveil.numerics import Labels, Matrix, sums_by_label, whitening, within_class_covariance
+from unveil.settings import MethodSettings, expect
+
+LINEAR_ROWS = 4000
+"""Known rows on which it is tested whether classes are separated by planes or by neighbors."""
+SHRINKAGE = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighborConsensusSettings(MethodSettings):
+    """Graphs and partitions."""
+
+    neighbors: tuple[int, ...] = (15, 25, 40)
+    """Neighbors of a row in each graph that is embedded."""
+    dimensions: tuple[int, ...] = (16, 12, 16)
+    """Dimensions of the embedding of each graph."""
+    starts: int = 3
+    """k-means runs on each embedding, besides the one that starts from a Ward tree."""
+    rows: int = 20_000
+    """Rows that are embedded; the others follow the vote of their neighbors."""
+    vote: int = 15
+    """Neighbors that vote on the cluster of an item."""
+
+    def __post_init__(self) -> None:
+        expect(
+            len(self.neighbors) == len(self.dimensions) > 0 and min(*self.neighbors, *self.dimensions, 1) >= 1,
+            "give as many neighbors as dimensions, each 1 or more",
+        )
+        for name in ("starts", "rows", "vote"):
+            expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
+
+
+class NeighborConsensus(Method):
+    """The novel head is a vote of neighbors whose clusters are the consensus."""
+
+    Settings: ClassVar[type[MethodSettings]] = NeighborConsensusSettings
+    trains = False
+    starts_from_clusters = False
+
+    def __init__(self, model: Model, context: Context) -> None:
+        super().__init__(model)
+        self.context, self.config = context, context.settings_as(NeighborConsensusSettings)
+
+    @torch.no_grad()
+    def after_epoch(self) -> None:
+        """Find the clusters, and let them vote."""
+        context, config, clusters = self.context, self.config, self.model.novel_head.out_features
+        unlabelled = context.unlabelled
+        if len(unlabelled) > config.rows:
+            unlabelled = np.sort(rng.numpy(context.seed, "embedded rows").permutation(unlabelled)[: config.rows])
+        labelled = context.labelled
+        if len(labelled) > config.rows:
+            labelled = np.sort(rng.numpy(context.seed, "labelled rows").permutation(labelled)[: config.rows])
+        z, z_known = (context.features(rows).cpu().numpy() for rows in (unlabelled, labelled))
+        labels = find_clusters(z, z_known, context.labels[labelled], clusters, config, context.seed)
+        head = NeighborVote(z.shape[1], clusters, rows=len(z), neighbors=config.vote)
+        head.points.copy_(torch.from_numpy(z))
+        head.labels.copy_(torch.from_numpy(labels))
+        self.model.novel_head = head.to(self.model.device)
+
+
+def find_clusters(
+    z: Matrix, z_known: Matrix, y_known: Labels, clusters: int, config: NeighborConsensusSettings, seed: int
+) -> Labels:
+    """(n,): the cluster of each row of z."""
+    if clusters < 2 or len(z) <= max(clusters, 10):
+        return kmeans_labels(z, min(clusters, len(z)), seed)
+    graph = neighbor_graph(z, max(config.neighbors))
+    partitions = []
+    for k, dimensions in zip(config.neighbors, config.dimensions, strict=True):
+        places = embed(edge_weights(graph.nearest(k)), min(dimensions, len(z) - 3), seed)
+        partitions.append(ward_labels(places, clusters, seed))
+        partitions += [kmeans_labels(places, clusters, 100 * seed + start) for start in range(config.starts)]
+    labels = consensus(partitions, clusters, seed)
+    if separated_by_planes(z_known, y_known, seed):
+        return discriminant_kmeans(z, labels, z_known, y_known, clusters)
+    return labels
+
+
+def separated_by_planes(z: Matrix, y: Labels, seed: int) -> bool:
+    """Whether known items are recognised better by the nearest class mean, after whitening, than by their neighbors."""
+    if len(np.unique(y)) < 2:
+        return False
+    draw = rng.numpy(seed, "planes or neighbors")
+    rows = draw.permutation(len(y))[:LINEAR_ROWS]
+    z, y = z[rows], np.unique(y[rows], return_inverse=True)[1]
+    fold, correct = draw.integers(2, size=len(y)), 0
+    for part in (0, 1):
+        fitted, tested = fold != part, fold == part
+        present, index = np.unique(y[fitted], return_inverse=True)
+        shaped = z @ whitening(within_class_covariance(z[fitted], index), SHRINKAGE)
+        means = sums_by_label(shaped[fitted], index, len(present)) / np.bincount(index)[:, None]
+        nearest = (np.square(means).sum(axis=1) - 2 * shaped[tested] @ means.T).argmin(axis=1)
+        correct += int((present[nearest] == y[tested]).sum())
+    neighbors = neighbor_graph(z, 15).neighbors
+    votes = np.zeros((len(y), int(y.max()) + 1))
+    np.add.at(votes, (np.repeat(np.arange(len(y)), neighbors.shape[1]), y[neighbors].ravel()), 1)
+    return correct / len(y) > float((votes.argmax(axis=1) == y).mean())
+
+
+def discriminant_kmeans(z: Matrix, labels: Labels, z_known: Matrix, y_known: Labels, clusters: int) -> Labels:
+    """k-means from the clusters, whitened by the spread within known classes and clusters."""
+    every = np.concatenate([z_known, z])
+    index = np.unique(np.concatenate([y_known, labels + y_known.max() + 1]), return_inverse=True)[1]
+    shaped = ((z - every.mean(axis=0)) @ whitening(within_class_covariance(every, index), SHRINKAGE)).astype(np.float32)
+    centers = np.stack(
+        [shaped[labels == c].mean(axis=0) if (labels == c).any() else shaped[c] for c in range(clusters)]
+    )
+    return kmeans_from(shaped, centers)
