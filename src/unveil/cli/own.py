@@ -70,7 +70,7 @@ def discover(
     n_novel
         The number of novel classes. auto: estimated, or, with --continue, the number of clusters without a name.
     method
-        ncl-hng, ncl, baseline, dtc, rs, uno, kmeans, … Default: that of the recipe, ncl-hng.
+        neighbor-consensus (the default for vectors), ncl-hng, ncl, baseline, dtc, rs, uno, kmeans, …
     recipe
         Train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen encoder:
         images, or a TOML file.
@@ -228,7 +228,7 @@ def trust(
     /,
     *,
     n_novel: Annotated[int | None, Parameter(name=["--n-novel", "--novel"])] = None,
-    method: str = "ncl-hng",
+    method: str | None = None,
     rehearsals: int = 5,
     common: Common = COMMON,
 ) -> None:

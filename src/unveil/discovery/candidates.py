@@ -36,7 +36,7 @@ def candidates(settings: Settings) -> tuple[Candidate, ...]:
     """k-means, and the method with its usual settings and its variations; or, without `compare`, the method alone."""
     name = settings.discovery.method
     method = method_class(name)
-    as_it_is = Candidate(name, name, description=f"training by {name}" if method.trains else name)
+    as_it_is = Candidate(name, name, description=method.description or f"training by {name}")
     if not settings.compare:
         return (as_it_is,)
     if method.is_kmeans:
@@ -60,6 +60,8 @@ def fitted_to_sizes(candidate: Candidate, start: Labels, settings: Settings) -> 
         return candidate
     share = max(0.1, float(sizes.min() * len(sizes) / sizes.sum()))
     changes = method_class(candidate.method).for_unbalanced(candidate.applied_to(settings).method, share)
+    if not changes:
+        return candidate
     fewer = {f"method.{key}": value for key, value in changes.items()}
     description = f"{candidate.description} (with fewer neighbors, because the clusters are unbalanced)"
     return replace(candidate, changes=tuple((dict(candidate.changes) | fewer).items()), description=description)

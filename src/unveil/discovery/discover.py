@@ -24,6 +24,8 @@ from unveil.discovery.predictor import Predictor
 from unveil.discovery.preparation import Preparation
 from unveil.discovery.rehearsal import Shape, not_rehearsed, rehearse
 from unveil.discovery.vectors import choose_reduction, training_rows
+from unveil.errors import UnveilError
+from unveil.methods.catalog import METHODS, method_class
 from unveil.models.inference import features
 from unveil.numerics import Labels, Matrix, mean_directions, squared_distances, unit_rows
 from unveil.settings import Augment, Data, Settings
@@ -129,6 +131,9 @@ def discover(
         else warn_of_known_classes(smaller, points, settings.seed)
     )
 
+    if smaller.known_in_unlabelled:
+        _check_start(settings)
+
     # The clusters that training starts from, and the candidates that are compared.
     start = None
     if settings.compare or smaller.known_in_unlabelled or training is None:
@@ -172,6 +177,17 @@ def discover(
         warnings=tuple(notes),
         seed=settings.seed,
     )
+
+
+def _check_start(settings: Settings) -> None:
+    """Where clusters must stand for known classes too, the method has to start from the clusters that it is given."""
+    method = method_class(settings.discovery.method)
+    if not method.starts_from_clusters and not method.is_kmeans:
+        usable = [name for name, one in METHODS.items() if one.starts_from_clusters or one.is_kmeans]
+        raise UnveilError(
+            f"the method {settings.discovery.method} looks for novel classes alone, and unlabelled items may be of known "
+            f"classes here: use {', '.join(usable)}"
+        )
 
 
 def explain(candidate: Candidate, options: tuple[Candidate, ...], forecast: Forecast, *, known: bool) -> str:

@@ -39,7 +39,8 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     n_novel : int or "auto"
         The number of novel classes. "auto" estimates it (`classes_estimate_`).
     method : str
-        "ncl-hng" (the default), "ncl", "baseline", "dtc", "rs", "kmeans", …
+        "auto": that of the recipe, which for vectors is "neighbor-consensus"; "ncl-hng" and the others of the paper:
+        "ncl", "baseline", "dtc", "rs", "uno", …; "kmeans".
     encoder : str
         Turns images into vectors: "auto", "pixels", "compact" (trained here), "efficientnet-lite0", "timm:NAME",
         "transformers:NAME", "torchvision:NAME". Vectors are taken as they are.
@@ -52,7 +53,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         How often known classes are hidden and discovered again. Rehearsals choose between k-means and training, and
         forecast the accuracy. 0: none. None: as the recipe says (3 for vectors).
     steps : int or None
-        Training steps of the discovery stage. None: as the recipe says (1,000 for vectors).
+        Training steps of the discovery stage. None: as the recipe says (1,000 where a layer is trained on vectors).
     random_state : int, RandomState or None
         Equal numbers give equal results.
     device : str
@@ -77,7 +78,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     def __init__(
         self,
         n_novel: int | str = "auto",
-        method: str = "ncl-hng",
+        method: str = "auto",
         encoder: str = "auto",
         *,
         recipe: str | Path | None = None,
@@ -138,7 +139,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         chosen: dict[str, Any] = {
             "data.n_novel": None if self.n_novel == "auto" else int(self.n_novel),
             "data.known_in_unlabelled": "true" if self.known_in_unlabelled else None,
-            "discovery.method": None if self.recipe is not None and self.method == "ncl-hng" else self.method,
+            "discovery.method": None if self.method == "auto" else self.method,
             "discovery.steps": self.steps,
             "rehearsals": self.rehearsals,
             "machine.device": self.device,
@@ -159,7 +160,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     def _check(self) -> None:
         if self.n_novel != "auto" and (isinstance(self.n_novel, str) or int(self.n_novel) != self.n_novel):
             raise UnveilError(f"n_novel is {self.n_novel!r}: give a whole number, or 'auto'")
-        if self.method not in METHODS:
+        if self.method != "auto" and self.method not in METHODS:
             raise UnveilError(f"method is {self.method!r}{suggest(self.method, METHODS)}")
         if (self.rehearsals is not None and self.rehearsals < 0) or (self.steps is not None and self.steps < 1):
             raise UnveilError("rehearsals must be 0 or more, and steps 1 or more")

@@ -43,14 +43,14 @@ def rehearse_known(
     *,
     n_novel: int | None,
     encoder: str,
-    method: str,
+    method: str | None,
     rehearsals: int,
     seed: int,
     device: str,
     stages: Path,
 ) -> Forecast:
     """Hide classes of KNOWN and discover them again."""
-    overrides = [f"discovery.method={method}", f"rehearsals={rehearsals}"]
+    overrides = [f"rehearsals={rehearsals}", *([] if method is None else [f"discovery.method={method}"])]
     task, points, settings = _vectors(known, None, encoder, seed, device, stages, overrides)
     classes = len(task.known)
     if classes < LEAST_CLASSES:

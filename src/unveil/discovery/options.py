@@ -46,9 +46,14 @@ def own_settings(
 
 
 def _recipe_for_vectors(overrides: Sequence[str]) -> str:
-    """`vectors`, or `trained-vectors` where a method was asked for that trains."""
-    named = [override.partition("=")[2] for override in overrides if override.startswith("discovery.method=")]
-    return "trained-vectors" if named and method_class(named[-1]).trains else "vectors"
+    """`vectors`, or `trained-vectors` where a method was asked for that trains.
+
+    The latter also where unlabelled items may be of known classes: neighbor consensus looks for novel classes alone.
+    """
+    values = dict(override.split("=", 1) for override in overrides if "=" in override)
+    if "discovery.method" in values:
+        return "trained-vectors" if method_class(values["discovery.method"]).trains else "vectors"
+    return "trained-vectors" if values.get("data.known_in_unlabelled") == "true" else "vectors"
 
 
 def prepare(items: Items, settings: Settings, *, folder: Path | None) -> Preparation:

@@ -73,6 +73,8 @@ class Method(nn.Module):
     """A network that tells pairs of one class from pairs of two is trained on the labelled items first."""
     starts_from_clusters: ClassVar[bool] = True
     """It begins with the novel head as `discovery.novel_head` has set it."""
+    description: ClassVar[str] = ""
+    """For people, where "training by NAME" would not describe it."""
     is_kmeans: ClassVar[bool] = False
     """It is k-means itself, with which a fit on own data compares the method."""
     variations: ClassVar[tuple[Variation, ...]] = ()

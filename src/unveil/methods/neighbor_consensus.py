@@ -56,6 +56,7 @@ class NeighborConsensus(Method):
     """The novel head is a vote of neighbors whose clusters are the consensus."""
 
     Settings: ClassVar[type[MethodSettings]] = NeighborConsensusSettings
+    description = "consensus of many clusterings of the neighbor graph"
     trains = False
     starts_from_clusters = False
 

@@ -9,6 +9,9 @@ from torch import Tensor, nn
 
 from unveil.errors import UnveilError
 
+VOTERS = 1024
+"""Items whose distances to all stored points are computed together."""
+
 
 class Prototypes(nn.Module):
     """Cosines to one direction per class, divided by a temperature."""
@@ -55,7 +58,13 @@ class NeighborVote(nn.Module):
         self.unused = nn.Parameter(torch.zeros(0))  # a head without parameters would have no device
 
     def forward(self, z: Tensor) -> Tensor:
-        nearest = torch.cdist(z, self.points).topk(min(self.neighbors, len(self.points)), dim=1, largest=False).indices
+        return (
+            torch.cat([self._logits(part) for part in z.split(VOTERS)]) if len(z) else z.new_zeros(0, self.out_features)
+        )
+
+    def _logits(self, z: Tensor) -> Tensor:
+        count = min(self.neighbors, len(self.points))
+        nearest = torch.cdist(z, self.points).topk(count, dim=1, largest=False).indices
         votes = F.one_hot(self.labels[nearest], self.out_features).to(z).mean(dim=1)  # (B, C)
         return (votes + 1e-3).log()
 
