@@ -185,8 +185,8 @@ def _check_start(settings: Settings) -> None:
     if not method.starts_from_clusters and not method.is_kmeans:
         usable = [name for name, one in METHODS.items() if one.starts_from_clusters or one.is_kmeans]
         raise UnveilError(
-            f"the method {settings.discovery.method} looks for novel classes alone, and unlabelled items may be of known "
-            f"classes here: use {', '.join(usable)}"
+            f"the method {settings.discovery.method} looks for novel classes alone, and unlabelled items may be of "
+            f"known classes here: use {', '.join(usable)}"
         )
 
 

@@ -6,7 +6,7 @@ Cauchy kernel q(a, b) = 1 / (1 + |a − b|²) in place of exp(cosine / τ):
     ℓ_i = Σ_j w_ij (−log q(y_i, y_j)) + log Σ_r q(y_i, y_r)
 
 with w the edge weights of row i, which sum to 1, and r random other rows (Damrich et al., ICLR 2023, show that t-SNE
-and UMAP minimise losses of this family). Its gradient is written out here, so that an iteration is three matrix products.
+and UMAP minimise losses of this family). Its gradient is written out here: an iteration is three matrix products.
 """
 
 import numpy as np
