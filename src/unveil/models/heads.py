@@ -58,9 +58,8 @@ class NeighborVote(nn.Module):
         self.unused = nn.Parameter(torch.zeros(0))  # a head without parameters would have no device
 
     def forward(self, z: Tensor) -> Tensor:
-        return (
-            torch.cat([self._logits(part) for part in z.split(VOTERS)]) if len(z) else z.new_zeros(0, self.out_features)
-        )
+        parts = [self._logits(z[start : start + VOTERS]) for start in range(0, len(z), VOTERS)]
+        return torch.cat(parts) if parts else z.new_zeros(0, self.out_features)
 
     def _logits(self, z: Tensor) -> Tensor:
         count = min(self.neighbors, len(self.points))
