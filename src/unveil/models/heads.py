@@ -45,7 +45,7 @@ class ProjectedPrototypes(nn.Module):
 
 
 class NeighborVote(nn.Module):
-    """The cluster that most of an item's nearest stored points are in; logits are logarithms of the shares."""
+    """The clusters of an item's nearest stored points, the nearer the more; logits are logarithms of the shares."""
 
     points: Tensor
     labels: Tensor
@@ -62,10 +62,12 @@ class NeighborVote(nn.Module):
         return torch.cat(parts) if parts else z.new_zeros(0, self.out_features)
 
     def _logits(self, z: Tensor) -> Tensor:
-        count = min(self.neighbors, len(self.points))
-        nearest = torch.cdist(z, self.points).topk(count, dim=1, largest=False).indices
-        votes = F.one_hot(self.labels[nearest], self.out_features).to(z).mean(dim=1)  # (B, C)
-        return (votes + 1e-3).log()
+        count = min(self.neighbors + 1, len(self.points))
+        distances, nearest = torch.cdist(z, self.points).topk(count, dim=1, largest=False)  # (B, k + 1)
+        farthest = distances[:, -1:].clamp_min(1e-12)
+        weights = (1 - (distances / farthest).square()).clamp_min(1e-6)  # falls to 0 where the next point would join
+        votes = F.one_hot(self.labels[nearest], self.out_features).to(z) * weights[..., None]  # (B, k + 1, C)
+        return (votes.sum(dim=1) / weights.sum(dim=1, keepdim=True) + 1e-3).log()
 
 
 Head = nn.Linear | Prototypes | ProjectedPrototypes | NeighborVote
