@@ -1,0 +1,96 @@
+"""Neighbor consensus: the embedding's gradient, the consensus, and the method as a whole."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from blobs import blobs
+from sklearn.datasets import load_digits, make_moons
+
+from unveil import NovelClassDiscovery
+from unveil.data.neighbor_graph import edge_weights, neighbor_graph
+from unveil.errors import UnveilError
+from unveil.methods.consensus import agreement, consensus, kmeans_labels, ward_labels
+from unveil.methods.neighbor_consensus import (
+    NeighborConsensusSettings,
+    discriminant_kmeans,
+    find_clusters,
+    separated_by_planes,
+)
+from unveil.methods.neighbor_embedding import embed
+from unveil.metrics import clustering_accuracy
+from unveil.models.heads import NeighborVote, build_head, describe_head
+
+
+def test_an_embedding_keeps_neighbors_together() -> None:
+    x, y = make_moons(400, noise=0.04, random_state=0)
+    places = embed(edge_weights(neighbor_graph(x.astype(np.float32), 15)), 4, seed=0)
+    assert places.shape == (400, 4)
+    assert np.isfinite(places).all()
+    neighbors = neighbor_graph(places, 10).neighbors
+    assert (y[neighbors] == y[:, None]).mean() > 0.97
+    np.testing.assert_array_equal(places, embed(edge_weights(neighbor_graph(x.astype(np.float32), 15)), 4, seed=0))
+
+
+def test_the_consensus_outvotes_a_partition_that_is_wrong() -> None:
+    x, y = blobs(4, 30)
+    draw = np.random.default_rng(0)
+    wrong = draw.integers(0, 4, len(y))
+    partitions = [y, (y + 1) % 4, wrong, y]
+    np.testing.assert_allclose(agreement(partitions)[[0, 1, 3]], 2 / 3, atol=0.05)
+    assert agreement(partitions)[2] < 0.1
+    assert clustering_accuracy(y, consensus(partitions, 4, 0)) == 1.0
+    assert clustering_accuracy(y, ward_labels(x, 4, 0)) == clustering_accuracy(y, kmeans_labels(x, 4, 0, 10)) == 1.0
+
+
+def test_blobs_of_unequal_spread_are_told_apart() -> None:
+    x, y = blobs(6, 60, apart=2.0)
+    known, novel = y < 3, y >= 3
+    clusters = find_clusters(x[novel], x[known], y[known], 3, NeighborConsensusSettings(), seed=0)
+    assert clustering_accuracy(y[novel], clusters) > 0.95
+    assert len(find_clusters(x[:5], x[known], y[known], 3, NeighborConsensusSettings(), seed=0)) == 5
+
+
+def test_planes_or_neighbors() -> None:
+    x, y = blobs(3, 100, apart=0.8)
+    stretched = x * np.array([1, 20, 20, 20, 20, 20, 20, 20], dtype=np.float32)
+    assert separated_by_planes(stretched, y, 0)
+    moons, half = make_moons(600, noise=0.05, random_state=0)
+    assert not separated_by_planes(moons.astype(np.float32), half, 0)
+    assert not separated_by_planes(x, np.zeros(len(x), dtype=np.int64), 0)
+    assert clustering_accuracy(y, discriminant_kmeans(x, y, x, y, 3)) > 0.8
+
+
+def test_a_vote_of_neighbors_changes_smoothly() -> None:
+    head = NeighborVote(1, 2, rows=6, neighbors=3)
+    head.points.copy_(torch.tensor([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]]))
+    head.labels.copy_(torch.tensor([0, 0, 0, 1, 1, 1]))
+    shares = head(torch.tensor([[1.0], [11.0], [6.0]])).exp()
+    assert shares[0, 0] > 0.99
+    assert shares[1, 1] > 0.99
+    near, next_to_it = head(torch.tensor([[5.999], [6.001]])).exp()
+    torch.testing.assert_close(near, next_to_it, atol=1e-2, rtol=0)
+    again = build_head(describe_head(head))
+    again.load_state_dict(head.state_dict())
+    torch.testing.assert_close(again(torch.tensor([[4.0]])), head(torch.tensor([[4.0]])))
+    assert head(torch.zeros(0, 1)).shape == (0, 2)
+
+
+def test_digits_by_default(tmp_path: Path) -> None:
+    X, truth = load_digits(return_X_y=True)
+    y = np.where(truth < 5, truth, -1)
+    fitted = NovelClassDiscovery(n_novel=5, rehearsals=0, random_state=0).fit(X, y)
+    novel = truth >= 5
+    assert clustering_accuracy(truth[novel], fitted.labels_[novel]) > 0.94
+    assert (fitted.predict(X)[novel] >= 5).mean() > 0.9
+    fitted.save(tmp_path / "run")
+    again = NovelClassDiscovery.load(tmp_path / "run")
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+
+
+def test_known_classes_among_the_unlabelled_items_are_for_other_methods() -> None:
+    x, y = blobs(4, 40)
+    fit = NovelClassDiscovery(n_novel=1, method="neighbor-consensus", known_in_unlabelled=True, rehearsals=0)
+    with pytest.raises(UnveilError, match="looks for novel classes alone"):
+        fit.fit(x, np.where(np.arange(len(y)) % 2, -1, y))
