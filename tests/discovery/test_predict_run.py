@@ -16,7 +16,6 @@ from unveil.errors import UnveilError
 from unveil.models import embedding
 from unveil.models.pretrained import Pretrained
 
-
 QUICK = ["data.n_novel=3", "rehearsals=0", "discovery.steps=100"]
 
 
