@@ -33,7 +33,7 @@ warmup = 0
 [discovery]
 epochs = 2
 batch = 32
-lr = 0.01
+lr = 0.001
 evaluate_every = 2
 [method]
 queue = 50
