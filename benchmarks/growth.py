@@ -18,6 +18,7 @@ from rich.table import Table
 
 from benchmarks.memory import peak_bytes, state_bytes
 from unveil import rng
+from unveil.data.items import Items
 from unveil.data.loader import Loader
 from unveil.data.task import UNLABELLED
 from unveil.data.views import make_views
@@ -136,7 +137,7 @@ def with_images(count: int, config: Settings, rest: Call, device: torch.device) 
     draw, labelled = rng.numpy(0, "pictures"), 1000
     pictures = draw.integers(0, 256, (labelled + count, 32, 32, 3), dtype=np.uint8)
     labels = np.where(np.arange(len(pictures)) < labelled, 0, UNLABELLED)
-    views = make_views(pictures, settings.data, settings.augment, device, workers=0)
+    views = make_views(Items.of(pictures), settings.data, settings.augment, device, workers=0)
     loader = Loader(
         views=views, labels=labels, rows=np.arange(len(pictures)), batch=config.discovery.batch, seed=0, device=device
     )

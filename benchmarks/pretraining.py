@@ -10,6 +10,7 @@ from benchmarks import literal
 from benchmarks.rows import KNOWN, SIDE, Row, Sizes, against, name_of, throughput
 from benchmarks.timing import alternate
 from unveil import rng, settings
+from unveil.data.items import Items
 from unveil.data.loader import Batch, Loader
 from unveil.data.views import make_views
 from unveil.experiments.peak import Call
@@ -32,7 +33,7 @@ class Pretraining:
     ) -> None:
         base, draw = sizes.settings(), rng.numpy(0, "pictures")
         pictures = draw.integers(0, 256, (sizes.items, SIDE, SIDE, 3), dtype=np.uint8)
-        views = make_views(pictures, base.data, base.augment, device, workers=0)
+        views = make_views(Items.of(pictures), base.data, base.augment, device, workers=0)
         self.model = make_model(
             build_encoder(encoder, views.shape, rng.generator(0, "encoder")), (KNOWN, 1), device, precision
         )

@@ -17,6 +17,7 @@ from benchmarks import literal, pretraining
 from benchmarks.rows import KNOWN, NOVEL, SIDE, Row, Sizes, against, name_of, overhead
 from benchmarks.timing import alternate
 from unveil import rng
+from unveil.data.items import Items
 from unveil.data.views import Draw, make_views
 from unveil.experiments.peak import Call
 from unveil.experiments.workload import Workload, make_model, make_objective
@@ -100,7 +101,7 @@ def augmentation(sizes: Sizes, device: torch.device) -> Iterator[Row]:
     """Two augmented views of a batch, normalised."""
     config = sizes.settings()
     pictures = rng.numpy(0, "pictures").integers(0, 256, (sizes.items, SIDE, SIDE, 3), dtype=np.uint8)
-    views = make_views(pictures, config.data, config.augment, device, workers=0)
+    views = make_views(Items.of(pictures), config.data, config.augment, device, workers=0)
     rows, draw = rng.numpy(0, "rows").permutation(sizes.items)[: sizes.batch], random.Random(0)
     times = alternate(
         {

@@ -12,9 +12,11 @@ from sklearn.datasets import load_digits
 
 from unveil import NovelClassDiscovery, files, recipe
 from unveil.cli import own
+from unveil.data.items import Items
 from unveil.discovery.continue_run import continue_run
 from unveil.discovery.predict_run import predict_run
 from unveil.metrics import clustering_accuracy
+from unveil.models.embedding import square_images
 from unveil.pages.report.page import write
 from unveil.runs.export import export
 from unveil.runs.reader import load
@@ -26,10 +28,12 @@ width = 8
 [rotation]
 epochs = 2
 batch = 32
+lr = 0.05
 warmup = 0
 [discovery]
 epochs = 2
 batch = 32
+lr = 0.001
 evaluate_every = 2
 [method]
 queue = 50
@@ -117,11 +121,12 @@ def test_folders_with_the_number_given(
     lines, skipped = predict_run(out, pictures / "new")
     assert skipped == []
     assert len(lines) == 3 * EACH
-    name_cluster(out, KNOWN, "five")
+    named = min(range(KNOWN, ALL), key=lambda label: (run.labels == label).sum() or 1000)
+    name_cluster(out, named, "mine")
     again = continue_run(out, out=tmp_path / "second", stages=store)
-    assert again["known"][-1] == "five"
-    assert again["n_novel"] == 2
-    assert (load(tmp_path / "second").labels == KNOWN).sum() >= (run.labels == KNOWN).sum() > 0
+    assert again["known"][-1] == "mine"
+    assert 1 <= again["n_novel"] <= 2
+    assert (load(tmp_path / "second").labels == KNOWN)[run.labels == named].all()
 
 
 def test_the_number_estimated_and_a_rehearsal(pictures: Path, tiny: Path, store: Path, tmp_path: Path) -> None:
@@ -141,11 +146,14 @@ def test_the_estimator_trains_on_an_array_of_images(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y = load_digits(return_X_y=True)
-    images, y = np.repeat((X[:500].reshape(-1, 8, 8, 1) * 15.9).astype(np.uint8), 3, axis=3), y[:500]
-    discovery = NovelClassDiscovery(n_novel=5, recipe=tiny, rehearsals=0, random_state=0)
+    y = y[:500]
+    images = square_images(Items.of((X[:500].reshape(-1, 8, 8, 1) * 15.9).astype(np.uint8)), 32)[0]
+    longer = tmp_path / "longer.toml"
+    longer.write_text(f'extends = "{tiny}"\n[augment]\nshift = 1\nflip = false\n[rotation]\nepochs = 8\nbatch = 64\n')
+    discovery = NovelClassDiscovery(n_novel=5, recipe=longer, rehearsals=0, random_state=0)
     discovery.fit(images, np.where(y < 5, y, -1))
-    assert clustering_accuracy(y[y >= 5], discovery.labels_[y >= 5]) > 0.4  # far above chance after two epochs
-    assert (discovery.predict(images)[y < 5] == y[y < 5]).mean() > 0.6
+    assert clustering_accuracy(y[y >= 5], discovery.labels_[y >= 5]) > 0.4  # far above chance after a few epochs
+    assert (discovery.predict(images)[y < 5] == y[y < 5]).mean() > 0.7
     discovery.save(tmp_path / "saved")
 
     def refuse(*_: object) -> None:
