@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-KINDS = "table|tried|bench|limits|growth|paper|own|trust|fit|views|general"
+KINDS = "table|tried|bench|limits|growth|paper|own|trust|fit|views|general|peers"
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -183,6 +183,33 @@ def trust(folder: Path) -> str:
     return "\n".join([*lines, f"| together | {every} | | | | {hits} of {every} | | | {right} of {every} |"])
 
 
+def peers(folder: Path) -> str:
+    """Accuracy beside what people would use instead, and the mean over tasks."""
+    tasks = own_records(folder)
+    if not tasks:
+        return "*Not measured yet.*"
+    names = list(next(iter(tasks.values()))[0]["scores"])
+    columns = ["", "known + novel", "rows", "seeds", *names, "to the best peer"]
+    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    means: dict[str, list[float]] = {name: [] for name in names}
+    for task, records in tasks.items():
+        scores = {
+            name: mean([record["scores"][name]["acc"] for record in records])
+            for name in names
+            if all(name in record["scores"] for record in records)
+        }
+        for name, value in scores.items():
+            means[name].append(100 * value)
+        best = max(value for name, value in scores.items() if name != "unveil")
+        classes, rows = records[0]["classes"], records[0]["rows"]
+        title = f"{task} (held out)" if records[0]["held_out"] else task
+        cells = [title, f"{classes['known']} + {classes['novel']}", f"{rows['unlabelled']:,}", str(len(records))]
+        cells += [f"{100 * scores[name]:.1f}" if name in scores else "" for name in names]
+        lines.append(f"| {' | '.join([*cells, f'{100 * (scores[names[0]] - best):+.1f}'])} |")
+    whole = [f"{mean(means[name]):.1f}" if len(means[name]) == len(tasks) else "" for name in names]
+    return "\n".join([*lines, f"| mean | | | | {' | '.join(whole)} | |"])
+
+
 def views(folder: Path) -> str:
     """Accuracy on hidden known classes with views of several kinds, and the mean over tasks."""
     records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
@@ -264,6 +291,7 @@ MAKERS = {
     "fit": fit,
     "views": views,
     "general": general,
+    "peers": peers,
 }
 
 
