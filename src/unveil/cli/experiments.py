@@ -37,7 +37,7 @@ def run(
     store
         Where finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     cache_gb
-        Limit of the trunk cache in GB. Where it does not fit, values are stored in 8 bits, and then fewer views are kept.
+        Limit of the trunk cache in GB. Where it does not fit, values are stored in 8 bits, then fewer views are kept.
     resume
         Go on with an interrupted run.
     """
