@@ -29,15 +29,15 @@ def run(
     seed
         Seed of the discovery stage.
     set_
-        Change a setting, for example --set discovery.alpha=0.3; may be given several times.
+        Change a setting, for example --set method.alpha=0.3; may be given several times.
     out
-        The run directory. Default: runs/RECIPE-METHOD-seedN, with a mark where --set is used.
+        The run directory. Default: runs/RECIPE-METHOD-seedN, with a short code of the settings where --set is used.
     root
         Where data sets lie. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
     store
         Where finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     cache_gb
-        The most disk that the trunk cache may take: with less, its values take a byte each, then it has fewer views.
+        Limit of the trunk cache in GB. Where it does not fit, values are stored in 8 bits, then fewer views are kept.
     resume
         Go on with an interrupted run.
     """

@@ -26,6 +26,11 @@ def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool
     from rich.console import Console
 
     from unveil.pages.report.page import write
+    from unveil.runs.map import can_use_tsne
+
+    if not without_map and not can_use_tsne():
+        print("warning: the map is left out, because it needs openTSNE: pip install 'unveil[review]'")
+        without_map = True
 
     with Console(stderr=True, markup=False).status("drawing"):
         target = write(run, out, with_map=not without_map)

@@ -65,15 +65,16 @@ def discover(
     new
         A folder of images, however nested; or .npz (X), .npy, .csv.
     continue_
-        A run directory that was reviewed, in place of KNOWN and NEW: clusters that have a name are known classes now,
-        and rejected items do not come back to the class they were rejected from.
+        A reviewed run directory, in place of KNOWN and NEW. Clusters that have a name are known classes now, and
+        rejected items do not come back to the class they were rejected from. All settings are those of that run; only
+        --n-novel, --out, --root and --store may be given with it.
     n_novel
         The number of novel classes. auto: estimated, or, with --continue, the number of clusters without a name.
     method
         neighbor-consensus (the default for vectors), ncl-hng, ncl, baseline, dtc, rs, uno, kmeans, …
     recipe
-        Train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen encoder:
-        images, or a TOML file.
+        vectors (the default: vectors, tables, and images by a frozen encoder), images (train on augmented images from
+        nothing: rotation, known classes, discovery), or a TOML file.
     set_
         Change a setting of the recipe, for example --set discovery.lr=0.05; may be given several times.
     known_in_unlabelled
@@ -90,6 +91,16 @@ def discover(
     if continue_ is not None:
         if known is not None:
             raise UnveilError("give KNOWN and NEW, or --continue RUN, not both")
+        _only_with_known_new(
+            method=method,
+            recipe=recipe,
+            set=set_,
+            rehearsals=rehearsals,
+            known_in_unlabelled=known_in_unlabelled or None,
+            encoder=None if common.encoder == "auto" else common.encoder,
+            seed=common.seed or None,
+            device=None if common.device == "auto" else common.device,
+        )
         from unveil.discovery.continue_run import continue_run
         from unveil.storage import default_store
 
@@ -101,8 +112,6 @@ def discover(
         raise UnveilError("give KNOWN and NEW: labelled items and new ones; unveil discover --help")
     from unveil import recipe as recipes
 
-    if recipe is None and set_:
-        raise UnveilError("--set changes a recipe: give one with --recipe too")
     chosen: dict[str, Any] = {
         "data.n_novel": number,
         "data.known_in_unlabelled": "true" if known_in_unlabelled else None,
@@ -129,6 +138,12 @@ def discover(
         encoder=common.encoder,
     )
     _print_result(record, folder)
+
+
+def _only_with_known_new(**options: object) -> None:
+    """With --continue the settings are those of the run."""
+    if given := [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]:
+        raise UnveilError(f"--continue takes its settings from the run: leave out {', '.join(given)}")
 
 
 def _print_result(record: dict[str, Any], folder: Path) -> None:

@@ -17,7 +17,7 @@ from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
 from unveil.discovery import input_checks, saved_estimator
 from unveil.discovery.discover import Discovery, discover
-from unveil.discovery.options import own_settings, prepare, with_reduction
+from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.predictor import Predictor
 from unveil.errors import UnveilError, suggest
 from unveil.methods.catalog import METHODS
@@ -129,7 +129,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         keep = len(task) <= MOST_KEPT_ROWS
         encoded_task = replace(task, items=encoded)
         result = discover(encoded_task, settings, preparation, console=console, keep_features=keep)
-        for warning in result.warnings:
+        for warning in (*encoder_warning(items, settings, self.encoder), *result.warnings):
             warnings.warn(warning, UserWarning, stacklevel=2)
         self._keep(replace(result, training=None), classes, task, settings)
         return self

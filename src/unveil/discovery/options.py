@@ -56,6 +56,16 @@ def _recipe_for_vectors(overrides: Sequence[str]) -> str:
     return "trained-vectors" if values.get("data.known_in_unlabelled") == "true" else "vectors"
 
 
+def encoder_warning(items: Items, settings: Settings, encoder: str) -> list[str]:
+    """A warning where images are compared by their pixels although nobody asked for that."""
+    if items.kind == "vectors" or encoder != "auto" or settings.data.encoder != PIXELS:
+        return []
+    return [
+        "images are compared by their pixels, because no pretrained encoder is installed: pip install 'unveil[embed]', "
+        "or train on the images with --recipe images"
+    ]
+
+
 def prepare(items: Items, settings: Settings, *, folder: Path | None) -> Preparation:
     """What is done to the items before training; embeddings are kept in `folder`."""
     data = settings.data

@@ -211,7 +211,21 @@ class Predictor:
     def encoded(self, items: Items, console: Console, given: str = "X") -> tuple[Items, NDArray[np.bool_]]:
         """New items after the encoder, and which of them could be read."""
         self.preparation.check_kind(items, given)
+        if self.preparation.encoder is None and self.preparation.side is None and self.mean is None:
+            self._check_images(items, given)
         return self.preparation.encoded(items, console)
+
+    def _check_images(self, items: Items, given: str) -> None:
+        """Images that go into the network as they are must have the size of those of the fit."""
+        if self.model is None or self.augment.size is not None:
+            return
+        channels, height, width = self.model.encoder.shape
+        expected = f"uint8 images (n, {height}, {width}, {channels})"
+        if items.kind == "files" or (items.kind == "images" and items.array.shape[1:] != (height, width, channels)):
+            what = "image files" if items.kind == "files" else f"images {items.array.shape[1:]}"
+            raise UnveilError(f"the fit was on {expected}, and {given} holds {what}: give images of that size")
+        if items.kind == "vectors":
+            raise UnveilError(f"the fit was on images, and {given} holds vectors {items.array.shape}: give {expected}")
 
     def save(self, folder: Path) -> None:
         """Write predictor.safetensors and, where there is a model, model.safetensors."""

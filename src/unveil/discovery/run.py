@@ -25,7 +25,7 @@ from unveil.discovery.count import check_count
 from unveil.discovery.describe import class_names, environment, summary
 from unveil.discovery.directories import check_directory, check_request
 from unveil.discovery.discover import Discovery, discover
-from unveil.discovery.options import own_settings, prepare, with_reduction
+from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.preparation import Preparation
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_scores
@@ -136,6 +136,9 @@ def run_own_data(
     if settings is None:
         any_labels = len(task.labelled) > 0
         settings = own_settings(task.items, recipe_name, overrides, encoder=encoder, any_labels=any_labels)
+    notes = encoder_warning(task.items, settings, encoder)
+    for note in notes:
+        console.print(f"warning: {note}", soft_wrap=True)
     data = settings.data
     task = replace(task, n_novel=data.n_novel, known_in_unlabelled=data.known_in_unlabelled)
     if len(task.unlabelled) == 0:
@@ -171,7 +174,7 @@ def run_own_data(
             storage=Storage(stages, out),
             console=console,
         )
-        return run.execute(skipped=skipped, begun=begun, corrections=corrections)
+        return run.execute(skipped=skipped, begun=begun, notes=notes, corrections=corrections)
 
 
 def _check(task: Task, settings: Settings, preparation: Preparation) -> None:
@@ -231,6 +234,7 @@ class _Run:
         *,
         skipped: Sequence[str] = (),
         begun: float | None = None,
+        notes: Sequence[str] = (),
         corrections: Corrections | None = None,
     ) -> dict[str, Any]:
         """Discover, and write everything; returns the record."""
@@ -247,6 +251,7 @@ class _Run:
             rows=self.rows,
             keep_features=True,
         )
+        result = replace(result, warnings=(*notes, *result.warnings))
         names = class_names(task, result.predictor.n_novel)
         if corrections is not None:
             self._keep_rejected_away(result, names, corrections.rejected)
