@@ -1,6 +1,5 @@
 """Labels as people give them: numbers or text, with -1, None, NaN or an empty text where nobody knows."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,8 +84,3 @@ def _missing(value: Any) -> bool:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return True
     return value in (-1, "-1", "") or type(value).__name__ in ("NAType", "NaTType")
-
-
-def merged(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Labels of several sources, as text where they differ in kind."""
-    return np.concatenate([np.asarray(part, dtype=object) for part in parts])

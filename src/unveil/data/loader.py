@@ -74,7 +74,7 @@ class Loader:
 
     def _seeds(self, epoch: int, step: int) -> tuple[int | None, ...]:
         seeds: list[int | None] = [rng.number(self.seed, f"view{i}", epoch, step) for i in range(self.n_views)]
-        if self.views.first_view_clean and (self.n_views > 1 or not self.augment_single_view):
+        if self.views.first_view_clean if self.n_views > 1 else not self.augment_single_view:
             seeds[0] = None
         return tuple(seeds)
 

@@ -24,6 +24,7 @@ from unveil.data.scaling import Reduction
 from unveil.data.views import VectorViews, make_views
 from unveil.discovery.preparation import Preparation
 from unveil.errors import UnveilError
+from unveil.hardware import pick_device
 from unveil.models.inference import features
 from unveil.models.model import Model
 from unveil.numerics import Matrix, softmax, squared_distances
@@ -272,6 +273,7 @@ class Predictor:
         weights = folder / "model.safetensors"
         model = Model.load(weights) if weights.exists() else None
         if model is not None:
+            model = model.to(pick_device(device))
             model.freeze_trunk()
         return Predictor(preparation=preparation, data=data, augment=augment, model=model, **arrays, **values)
 

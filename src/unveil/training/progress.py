@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 from torch import Tensor
 
-SHOWN = ("acc", "test_acc", "known_acc", "rotation_acc", "neighbor_purity")
+SHOWN = ("acc", "test_acc", "known_acc", "neighbor_purity")
 LINE_SECONDS = 30.0
 
 
