@@ -172,7 +172,7 @@ def test_check_describes_vectors(tmp_path: Path) -> None:
     assert check(tmp_path / "own.npz").startswith("own: 2 classes, vectors of 3 numbers\n")
 
 
-@pytest.mark.parametrize(("name", "message"), [("imagenet", "image-net.org"), ("imagenet20", "no public home")])
+@pytest.mark.parametrize(("name", "message"), [("imagenet", "image-net.org"), ("imagenet20", "not published")])
 def test_get_says_what_to_do_where_it_cannot_download(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(
         UnveilError, match=rf"{name} cannot be downloaded: .*{message}.*{tmp_path}/{name}/{{train,val}}"

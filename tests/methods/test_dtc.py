@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unveil import settings
 from unveil.data.loader import Batch, Rows
-from unveil.methods.dtc import DTC, KEPT, DTCSettings, sharpened
+from unveil.methods.dtc import DTC, MOMENTUM, DTCSettings, sharpened
 from unveil.methods.method import Context
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head
@@ -141,5 +141,5 @@ def test_targets_from_the_past_are_an_average_of_clean_predictions() -> None:
         method.centers.add_(0.3)
     second = method._clean_assignments()
     method.before_epoch(1)
-    expected = (KEPT * (1 - KEPT) * first + (1 - KEPT) * second) / (1 - KEPT**2)
+    expected = (MOMENTUM * (1 - MOMENTUM) * first + (1 - MOMENTUM) * second) / (1 - MOMENTUM**2)
     torch.testing.assert_close(method.targets, sharpened(expected))

@@ -23,7 +23,7 @@ def ranking_pairs(z: Tensor, top: int = 5) -> Tensor:
 def nearest_pairs(z: Tensor, k: int) -> Tensor:
     """Each sample with its `k` nearest others in the batch, made symmetric by union.
 
-    Follows the features whatever their scale, where a fixed cosine finds no pair at all among weak ones.
+    Adapts to the spread of the features: among weak features a fixed cosine threshold may find no pair at all.
     """
     cosines = _cosines(z).fill_diagonal_(-2.0)
     k = min(k, len(z) - 1)

@@ -25,8 +25,8 @@ def pairwise_kl(p: Tensor, same: Tensor, margin: float = 2.0) -> Tensor:
     if len(p) == 0:
         return p.sum()
     target = p.detach() + EPS
-    apart = (target * target.log()).sum(dim=1) - (p + EPS).log() @ target.T  # (B, B): row i against target j
-    return apart.where(same.bool(), (margin - apart).clamp_min(0.0)).mean()
+    divergence = (target * target.log()).sum(dim=1) - (p + EPS).log() @ target.T  # (B, B): row i against target j
+    return divergence.where(same.bool(), (margin - divergence).clamp_min(0.0)).mean()
 
 
 def consistency(p: Tensor, p_hat: Tensor) -> Tensor:
