@@ -56,9 +56,7 @@ def commit() -> str | None:
     """The commit of the source tree, with `+changes` where it was edited; None for an installed package."""
     here = Path(__file__).resolve().parent
     try:
-        _git(
-            here, "ls-files", "--error-unmatch", __file__
-        )  # fails where the package is installed inside another repository
+        _git(here, "ls-files", "--error-unmatch", __file__)  # fails where another repository contains the package
         head, edited = _git(here, "rev-parse", "--short=12", "HEAD"), _git(here, "status", "--porcelain", "--", ".")
     except (OSError, subprocess.CalledProcessError):
         return None

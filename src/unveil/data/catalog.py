@@ -54,8 +54,8 @@ def status(root: Path | None = None) -> list[Status]:
     lines: list[Status] = []
     for entry in CATALOG.values():
         path = entry.find(base)
-        expected = base / entry.places[-1].path if entry.places else None
-        lines.append(Status(entry, path is not None or not entry.places, path or expected))
+        expected = base / entry.locations[-1].path if entry.locations else None
+        lines.append(Status(entry, path is not None or not entry.locations, path or expected))
     return lines
 
 
@@ -73,8 +73,8 @@ def get(name: str, root: Path | None = None, *, progress: Progress | None = None
     """Download a data set to where `load` finds it. Returns its path, or None if it comes with a package."""
     entry, _ = _entry(name)
     base = data_root(root)
-    if not entry.places or (path := entry.find(base)):
-        return path if entry.places else None
+    if not entry.locations or (path := entry.find(base)):
+        return path if entry.locations else None
     if not entry.remotes:
         raise UnveilError(f"{entry.name} cannot be downloaded: {_by_hand(entry, base)}")
     for remote in entry.remotes:
@@ -107,17 +107,17 @@ def _entry(name: str) -> tuple[Entry, str | None]:
 
 
 def _by_hand(entry: Entry, root: Path) -> str:
-    return entry.by_hand.format(path=root / entry.places[-1].path)
+    return entry.by_hand.format(path=root / entry.locations[-1].path)
 
 
 def _find(entry: Entry, root: Path) -> Path:
-    if not entry.places:
+    if not entry.locations:
         return root
     if path := entry.find(root):
         return path
-    missing = " and ".join(str(place.missing(root)) for place in entry.places)
+    missing = " and ".join(str(location.missing(root)) for location in entry.locations)
     remedy = f"run `unveil data get {entry.name}`" if entry.remotes else _by_hand(entry, root)
-    raise UnveilError(f"{entry.name} is not there: looked for {missing}; {remedy}, or say where it is: --root DIR")
+    raise UnveilError(f"{entry.name} was not found: looked for {missing}; {remedy}, or give its directory: --root DIR")
 
 
 def _per_class(split: Split, classes: int) -> str:

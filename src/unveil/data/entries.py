@@ -32,7 +32,7 @@ class Remote:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Location:
     """A location of a data set below the root, and the files that it needs to be complete."""
 
     path: str
@@ -56,7 +56,7 @@ class Entry:
     kind: str
     """`images` or `files`, as in `Items.kind`."""
     read: Callable[[Path], Dataset]
-    places: tuple[Place, ...] = ()
+    locations: tuple[Location, ...] = ()
     """Possible locations in order of preference; empty if it comes with an installed package."""
     remotes: tuple[Remote, ...] = ()
     by_hand: str = ""
@@ -64,7 +64,7 @@ class Entry:
 
     def find(self, root: Path) -> Path | None:
         """The first location at which the data set is complete."""
-        return next((root / place.path for place in self.places if place.missing(root) is None), None)
+        return next((root / location.path for location in self.locations if location.missing(root) is None), None)
 
 
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
@@ -91,7 +91,7 @@ _ENTRIES = (
         description="70,000 handwritten digits, 28x28 grey",
         kind="images",
         read=read_mnist,
-        places=(Place(path="MNIST/raw", needs=_IDX),),
+        locations=(Location(path="MNIST/raw", needs=_IDX),),
         remotes=_idx_remotes(
             "https://ossci-datasets.s3.amazonaws.com/mnist",
             "MNIST/raw",
@@ -108,7 +108,7 @@ _ENTRIES = (
         description="70,000 pieces of clothing in 10 classes, 28x28 grey",
         kind="images",
         read=read_fashion_mnist,
-        places=(Place(path="FashionMNIST/raw", needs=_IDX),),
+        locations=(Location(path="FashionMNIST/raw", needs=_IDX),),
         remotes=_idx_remotes(
             "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
             "FashionMNIST/raw",
@@ -125,8 +125,8 @@ _ENTRIES = (
         description="60,000 photographs in 10 classes, 32x32 color",
         kind="images",
         read=read_cifar10,
-        places=(
-            Place(
+        locations=(
+            Location(
                 path="cifar-10-batches-py",
                 needs=(*(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta"),
             ),
@@ -145,7 +145,7 @@ _ENTRIES = (
         description="60,000 photographs in 100 classes, 32x32 color",
         kind="images",
         read=read_cifar100,
-        places=(Place(path="cifar-100-python", needs=("train", "test", "meta")),),
+        locations=(Location(path="cifar-100-python", needs=("train", "test", "meta")),),
         remotes=(
             Remote(
                 url=f"{_TORONTO}/cifar-100-python.tar.gz",
@@ -160,9 +160,9 @@ _ENTRIES = (
         description="32,460 drawings of 1,623 characters in 50 alphabets, 32x32 grey; omniglot:Greek is one alphabet",
         kind="images",
         read=read_omniglot,
-        places=(
-            Place(path="omniglot32.npz"),
-            Place(path="omniglot-py", needs=("images_background", "images_evaluation")),
+        locations=(
+            Location(path="omniglot32.npz"),
+            Location(path="omniglot-py", needs=("images_background", "images_evaluation")),
         ),
         remotes=tuple(
             Remote(url=f"{_OMNIGLOT}/{name}.zip", checksum=f"md5:{md5}", into="omniglot-py", unpack=True)
@@ -177,7 +177,7 @@ _ENTRIES = (
         description="1.28 million photographs in 1,000 classes (ILSVRC 2012)",
         kind="files",
         read=partial(read_folder, name="imagenet"),
-        places=(Place(path="imagenet", needs=_IMAGENET_FOLDERS),),
+        locations=(Location(path="imagenet", needs=_IMAGENET_FOLDERS),),
         by_hand="ask at https://image-net.org/download-images and unpack it to {path}/{{train,val}}/WNID/*.JPEG",
     ),
     Entry(
@@ -185,7 +185,7 @@ _ENTRIES = (
         description="3,400 photographs in 20 ImageNet classes, 10 of them dogs",
         kind="files",
         read=partial(read_folder, name="imagenet20"),
-        places=(Place(path="imagenet20", needs=_IMAGENET_FOLDERS),),
+        locations=(Location(path="imagenet20", needs=_IMAGENET_FOLDERS),),
         by_hand="it is not published: copy it to {path}/{{train,val}}/WNID/*.JPEG",
     ),
 )

@@ -31,11 +31,11 @@ def read_task(known: Path, new: Path | None) -> Task:
         return task
     items, new_ids = read_new(new, columns)
     check_alike(train.items, items, known, new)
-    taken = set(train.ids)
+    known_ids = set(train.ids)
     return Task(
         name=f"{known.resolve().stem}-{new.resolve().stem}",
         items=train.items.and_then(items),
-        ids=(*train.ids, *(f"new/{name}" if name in taken else name for name in new_ids)),
+        ids=(*train.ids, *(f"new/{name}" if name in known_ids else name for name in new_ids)),
         labels=np.concatenate([train.labels, np.full(len(items), UNLABELLED)]),
         known=labelled.classes,
         columns=columns,

@@ -1,4 +1,4 @@
-"""A task: labelled items of known classes and unlabelled items of novel ones, with the truth kept apart.
+"""A task: labelled items of known classes and unlabelled items of novel ones, with the truth in a separate object.
 
 Data sets, user files and arrays all become the same `Task` (here, in known_new.py and in the estimator).
 """

@@ -124,7 +124,7 @@ def estimate_classes(
         curve, low, high = by_merge_height(labelled, y, candidates, limit, seed, rows, size)
     else:
         curve, low, high = _without_labels(candidates, limit, seed)
-    if mixed:  # too few items to tell them apart: all classes were counted
+    if mixed:  # too few items to recognise known classes: the known ones were counted too
         low, high = max(1, low - known), max(1, high - known)
         left = [(n - known, value) for n, value in zip(curve.numbers, curve.values, strict=True) if n > known]
         numbers, values = zip(*left, strict=True) if left else ((), ())
@@ -228,12 +228,12 @@ def by_probes(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: 
     rows_l, rows_u = _sample(draw, len(labelled), len(unlabelled))
     x_l, y_l, x_u = labelled[rows_l], y[rows_l], unlabelled[rows_u]
     classes = draw.permutation(np.unique(y_l))
-    hidden, kept = classes[: len(classes) // 3], np.sort(classes[len(classes) // 3 :])
+    hidden, visible = classes[: len(classes) // 3], np.sort(classes[len(classes) // 3 :])
     probe = np.isin(y_l, hidden)
     points, count = np.concatenate([x_l[probe], x_u]), int(probe.sum())
 
     def scores(novel: int) -> tuple[float, float, int]:
-        anchors = x_l[~probe], np.searchsorted(kept, y_l[~probe])
+        anchors = x_l[~probe], np.searchsorted(visible, y_l[~probe])
         clusters = semi_kmeans(points, *anchors, len(classes) + novel, seed, n_init=2).labels
         sizes = np.bincount(clusters[count:])
         real = int((sizes > TINY * sizes.max()).sum())

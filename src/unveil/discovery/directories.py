@@ -44,4 +44,4 @@ def check_request(out: Path, settings: Settings, request: Mapping[str, Any]) -> 
     if not same or (config.exists() and recipe.difference(recipe.read(config), settings)):
         raise UnveilError(f"{out} holds a discovery of other data or settings: choose another --out")
     if (out / "record.json").exists():
-        raise UnveilError(f"{out} already holds this discovery, finished: look at it, or choose another --out")
+        raise UnveilError(f"{out} already holds this discovery, and it is finished: choose another --out")

@@ -26,7 +26,7 @@ from unveil.settings import Settings
 
 NEITHER = "neither"
 MOST_KEPT_ROWS = 100_000
-"""Features of up to so many rows are kept, for report and review of a saved estimator."""
+"""Features are kept for report and review of a saved estimator if there are at most this many rows."""
 
 
 class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -42,7 +42,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         "ncl-hng" (the default), "ncl", "baseline", "dtc", "rs", "kmeans", …
     encoder : str
         Turns images into vectors: "auto", "pixels", "compact" (trained here), "efficientnet-lite0", "timm:NAME",
-        "transformers:NAME", "torchvision:NAME". Vectors are taken as they are.
+        "transformers:NAME", "torchvision:NAME". Vectors need no encoder.
     recipe : str, path or None
         For images: train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen
         encoder: "images", or a TOML file of your own.
@@ -58,7 +58,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     device : str
         "auto", "cpu", "cuda", "mps".
     store : path or None
-        A directory in which embeddings of images are kept for the next fit. None: they are not kept.
+        A directory in which embeddings of images are stored for the next fit. None: they are not stored.
     verbose : bool
         Print what is being done.
 

@@ -16,12 +16,12 @@ DRAWN, MOST_DRAWN = 4000, 12_000
 """Items of each kind that are sampled, and the most that are sampled where there are many classes: the cost grows with
 their square."""
 RECOGNISED = 0.6
-"""An unlabelled item counts as known if the share of a known class among its neighbors reaches this fraction of the mean
-share that labelled items have of their own class."""
+"""An unlabelled item counts as known if the share of a known class among its neighbors reaches this fraction of the
+mean share that labelled items have of their own class."""
 
 SUSPICIOUS = 0.05, 1.2
-"""(a, b): a warning is given if the share of unlabelled items deep in a known class exceeds a + b · usual, where usual is
-the share of labelled items that are as deep in a class other than their own."""
+"""(a, b): a warning is given if the share of unlabelled items deep in a known class exceeds a + b · usual, where usual
+is the share of labelled items that are as deep in a class other than their own."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _around(old: Matrix, y: Labels, new: Matrix) -> tuple[NDArray[Any], ...]:
     own, other, best = np.zeros(len(x)), np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
     for label in np.unique(y):
         members = classes == label
-        share = members[neighbors].mean(axis=1)[neighbors].mean(axis=1)  # of the neighbors' neighbors: less noise
+        share = members[neighbors].mean(axis=1)[neighbors].mean(axis=1)  # over neighbors of neighbors
         own[members] = share[members]
         best[share > other] = label
         other = np.maximum(other, np.where(members, 0, share))
@@ -83,7 +83,7 @@ def _around(old: Matrix, y: Labels, new: Matrix) -> tuple[NDArray[Any], ...]:
 def recognise(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Neighborhoods | None:
     """Find unlabelled items of known classes.
 
-    Returns None where classes have too few labelled items on average, or fewer than two items are left for novel classes.
+    None where classes have too few labelled items on average, or fewer than two items are left for novel classes.
     """
     classes = len(np.unique(y))
     if min(len(labelled), len(unlabelled)) < 3 * NEIGHBORS * max(1, classes):
@@ -107,6 +107,6 @@ def warn_of_known_classes(task: Task, points: Matrix, seed: int) -> list[str]:
     if share <= SUSPICIOUS[0] + SUSPICIOUS[1] * usual:
         return []
     return [
-        f"{100 * share:.0f} % of the unlabelled items lie deep among items of a known class: the unlabelled data seems "
-        "to contain known classes; use known_in_unlabelled=True (--known-in-unlabelled) if it may"
+        f"{100 * share:.0f} % of the unlabelled items are surrounded by items of a known class: the unlabelled data "
+        "seems to contain known classes; use known_in_unlabelled=True (--known-in-unlabelled) if it may"
     ]

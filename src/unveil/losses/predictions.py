@@ -8,7 +8,7 @@ EPS = 1e-7  # keeps log() finite where two predictions are disjoint
 def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
     """ℓ_bce (Eq. 3), averaged over all ordered pairs of a row of `p` and a row of `q`.
 
-    p, q: (B, C) probabilities of the two views; same: (B, B), true where a pair is taken to share its class.
+    p, q: (B, C) probabilities of the two views; same: (B, B), true where a pair is assumed to share its class.
     """
     agreement = p @ q.T  # (B, B): the probability that both views fall into one cluster
     if agreement.numel() == 0:

@@ -86,7 +86,7 @@ def encode_pair(model: Model, batch: Batch) -> Outputs:
 
 
 def chosen_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: BaselineSettings, n_novel: int) -> Tensor:
-    """(B, B): the pairs of unlabelled rows that are taken to share a class, by the rule of the recipe."""
+    """(B, B): the pairs of unlabelled rows that are assumed to share a class, by the rule of the recipe."""
     match config.pairs:
         case "cosine":
             return cosine_pairs(z_u, config.threshold)
@@ -108,8 +108,8 @@ def base_losses(
 ) -> dict[str, Tensor]:
     """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5), with ℓ_ce as usual, without the factor 1/C_l of Eq. 1.
 
-    same: (B, B), the pairs of unlabelled rows that are taken to share a class. A batch may lack labelled or unlabelled
-    rows. `known_head` is used instead of the model's.
+    same: (B, B), the pairs of unlabelled rows that are assumed to share a class. A batch may have no labelled or no
+    unlabelled rows. `known_head` is used instead of the model's.
     """
     split, own_head = out.labelled, config.consistency_rows == "own"
     head = model.known_head if known_head is None else known_head

@@ -69,9 +69,8 @@ def variant(
             return cosines, mixed(zl, zl, labelled.repeat(1, rounds), labelled.gather(1, partners), (queue_l, queue_l))
         case "v5":  # mixtures of the easiest negatives with each other
             partners = torch.randint(width, (len(z), width * rounds), generator=generator, device=z.device)
-            return cosines, mixed(
-                cosines, cosines, easy.repeat(1, rounds), easy.gather(1, partners), (queue_u, queue_u)
-            )
+            other = easy.gather(1, partners)
+            return cosines, mixed(cosines, cosines, easy.repeat(1, rounds), other, (queue_u, queue_u))
         case "v6":  # mixtures of the easiest negatives with the nearest labelled features
             nearest = zl.detach().topk(min(k, len(queue_l)), dim=1, sorted=False).indices
             partners = torch.randint(nearest.shape[1], (len(z), width * rounds), generator=generator, device=z.device)

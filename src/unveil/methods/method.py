@@ -98,7 +98,7 @@ class Method(nn.Module):
         """Called after each epoch: the argmax of the model's novel head must then be the method's prediction."""
 
     def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor) -> Tensor | None:
-        """(B, B) bool: the pairs of unlabelled rows that the method takes to share a class; None without such a rule.
+        """(B, B) bool: the pairs of unlabelled rows that the method assumes to share a class; None without such a rule.
 
         z_u: (B, D) unlabelled features; z_l, y: some labelled ones. Diagnostics compare the pairs with the truth.
         """

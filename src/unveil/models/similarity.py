@@ -1,4 +1,4 @@
-"""A network that tells whether two items share a class."""
+"""A network that predicts whether two items share a class."""
 
 import torch
 import torch.nn.functional as F

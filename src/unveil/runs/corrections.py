@@ -1,4 +1,4 @@
-"""Corrections that people made on the review page, applied to the labels of a run.
+"""Corrections that were made on the review page, applied to the labels of a run.
 
 The run itself is never changed. Each action is a line of RUN/review.jsonl; the present state is the original result
 with all lines applied in order, so that undo and redo are lines too.

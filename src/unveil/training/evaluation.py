@@ -75,7 +75,7 @@ class Evaluator:
 
     @torch.no_grad()
     def open_test(self, model: Model, z: Tensor, z_u: Tensor, clusters: NDArray[np.int64]) -> dict[str, float]:
-        """Scores of the test split without being told which items are of known classes.
+        """Scores of the test split where any item may be of a known or a novel class.
 
         Predictions are the argmax over all classes where the method trains logits on one scale. Otherwise the logits of
         the two heads cannot be compared, and an item is assigned to the class or cluster whose mean direction is
