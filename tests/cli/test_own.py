@@ -59,7 +59,7 @@ def test_tables_from_the_command_line(unveil: Call, tmp_path: Path) -> None:
         (("predict", "nowhere", "new.csv"), "no finished discovery"),
         (("predict", "known.csv", "new.csv", "--coverage", "3"), "give a share"),
         (("export", "nowhere"), "no finished discovery"),
-        (("trust", "known.csv"), "takes 4 or more"),
+        (("trust", "known.csv"), "needs 4 or more"),
         (("discover", "both.csv", "new.csv"), "rename the one that does not hold the labels"),
         (("discover", "known.csv", "new.csv", "--set", "discovery.lr=1"), "give one with --recipe too"),
         (("discover", "known.csv", "new.csv", "--recipe", "imags"), "did you mean 'images'?"),

@@ -249,7 +249,7 @@ BAD_Y = np.array([0, 1] * 10)
         (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"method": "nlc-hng"}, "ncl-hng"),
         (np.ones((20, 4)), np.linspace(0, 1, 20), {}, "fractional"),
         (np.ones((20, 4)), np.zeros((20, 2)), {}, "one label for each item"),
-        (["/nowhere/a.png"] * 20, BAD_Y, {}, "not there"),
+        (["/nowhere/a.png"] * 20, BAD_Y, {}, "do not exist"),
         (np.ones((20, 8, 8), dtype=np.uint8), BAD_Y, {"encoder": "best"}, "the encoder is 'best'"),
         (np.full((20, 4), 1e300), BAD_Y, {}, "too large"),
     ],

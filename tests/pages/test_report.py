@@ -232,7 +232,7 @@ def test_columns_have_the_names_of_the_table(tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match=r"lacks 'width' and has 'length', which known items do not have"):
         predict(tmp_path / "run", new, coverage=None)
     new.write_text("weight,<b>height,width,id\n1,2,3,a\n4,5,6,a\n")
-    with pytest.raises(UnveilError, match="the id 'a' stands on more than one row"):
+    with pytest.raises(UnveilError, match="the id 'a' occurs in more than one row"):
         predict(tmp_path / "run", new, coverage=None)
     (tmp_path / "run" / "record.json").unlink()  # as `save` leaves it
     new.write_text("weight,<b>height,width\n1,2,3\n")
