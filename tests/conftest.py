@@ -17,6 +17,7 @@ TINY = [
     "augment.shift=1",
     "augment.noise=0.0",
     "augment.first_view=random",
+    "augment.pretraining=true",
     "encoder.name=compact",
     "encoder.width=8",
     "encoder.space_to_depth=1",

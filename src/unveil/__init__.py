@@ -1,10 +1,10 @@
-"""unveil: given labelled data of known classes and unlabelled data of unnamed ones, find the new classes."""
+"""Novel class discovery: find new classes in unlabelled data, given labelled data of known classes."""
 
 __version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> object:
-    """`NovelClassDiscovery` is imported when it is asked for: torch and scikit-learn take their time."""
+    """Import `NovelClassDiscovery` on first use: torch and scikit-learn are slow to import."""
     if name == "NovelClassDiscovery":
         from unveil.discovery.estimator import NovelClassDiscovery
 

@@ -1,4 +1,4 @@
-"""The one exception that reaches people, and how a mistyped word is answered."""
+"""The exception type for user-facing errors, and suggestions for mistyped names."""
 
 import difflib
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ class UnveilError(ValueError):
 
 
 def suggest(word: str, choices: Iterable[str]) -> str:
-    """`; did you mean X?`, or the list of choices where nothing is close."""
+    """The end of an error message: `; did you mean X?`, or all choices where none is similar."""
     choices = list(choices)
     close = difflib.get_close_matches(word, choices, n=1)
     return f"; did you mean '{close[0]}'?" if close else f"; there are: {', '.join(choices)}"

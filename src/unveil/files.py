@@ -1,4 +1,4 @@
-"""Files that outlive a process: written to a temporary name, synced and renamed, so that no half file is ever seen."""
+"""Write files atomically: under a temporary name, synced and renamed, so that no incomplete file is ever seen."""
 
 import csv
 import errno
@@ -68,12 +68,12 @@ def write_with(path: Path, save: Callable[[BinaryIO], object]) -> None:
 
 
 def disk_error(error: OSError, path: Path) -> UnveilError:
-    """A full or read-only disk, or whatever else prevents writing, as an error for people."""
+    """A full or read-only disk, or another reason that prevents writing, as an error message."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UnveilError(
             f"the disk is full: {path} could not be written; free some space and run again: it goes on where it stopped"
         )
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return UnveilError(f"no permission to write {path}: choose another directory")
-    reason = error.strerror or error  # numpy's short writes have no number
+    reason = error.strerror or error  # an incomplete write by numpy has no errno
     return UnveilError(f"{path} could not be written ({reason}): choose another directory")

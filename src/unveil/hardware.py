@@ -22,7 +22,7 @@ def pick_device(name: str) -> torch.device:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
         raise UnveilError(
-            f"machine.device is '{name}', which is not to be had here: use auto, cpu, cuda or mps"
+            f"machine.device is '{name}', which is not available here: use auto, cpu, cuda or mps"
         ) from None
     return device
 
@@ -39,7 +39,7 @@ def pick_precision(config: Machine, device: torch.device) -> torch.dtype:
 
 
 def describe(device: torch.device, precision: torch.dtype) -> dict[str, object]:
-    """What a result needs to say about where it was measured."""
+    """A description of the machine, for the record of a result."""
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -56,7 +56,7 @@ def commit() -> str | None:
     """The commit of the source tree, with `+changes` where it was edited; None for an installed package."""
     here = Path(__file__).resolve().parent
     try:
-        _git(here, "ls-files", "--error-unmatch", __file__)  # fails where the package lies in somebody else's tree
+        _git(here, "ls-files", "--error-unmatch", __file__)  # fails where another repository contains the package
         head, edited = _git(here, "rev-parse", "--short=12", "HEAD"), _git(here, "status", "--porcelain", "--", ".")
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -1,4 +1,4 @@
-"""How good is a clustering? Pure functions of labels; any label values will do."""
+"""Scores of a clustering: pure functions of labels, which may have any values."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ def contingency(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.int64]:
 
 
 def clustering_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> float:
-    """ACC (Sec. 4.1): the share of items in the class of their cluster, under the best one-to-one assignment."""
+    """ACC (Sec. 4.1): the share of items whose class is that of their cluster, by the best one-to-one assignment."""
     counts = contingency(y_true, y_pred)
     if counts.size == 0:
         return float("nan")
@@ -40,15 +40,17 @@ def in_matched_class(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.bool_]:
 
 
 def open_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known: int) -> dict[str, float]:
-    """All, old and new: the share of items in the class of their cluster under one assignment for known (below
-    `known`) and novel classes together, over all items, those of known classes and those of novel ones."""
+    """Accuracy over `all` items, those of known classes (`old`, labels below `known`) and those of novel ones (`new`).
+
+    Clusters are assigned to known and novel classes together.
+    """
     truth, predicted = np.asarray(y_true), np.asarray(y_pred)
     counts = contingency(truth, predicted)
     if counts.size == 0:
         return {"all": float("nan"), "old": float("nan"), "new": float("nan")}
     correct = in_matched_class(truth, predicted)
-    parts = {"all": np.full(len(truth), True), "old": truth < known, "new": truth >= known}
-    return {name: float(correct[part].mean()) if part.any() else float("nan") for name, part in parts.items()}
+    groups = {"all": np.full(len(truth), True), "old": truth < known, "new": truth >= known}
+    return {name: float(correct[members].mean()) if members.any() else float("nan") for name, members in groups.items()}
 
 
 def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Small functions of arrays that several packages need: one implementation of each. numpy; scipy is imported late."""
+"""Array functions that several packages share. scipy is imported late."""
 
 from typing import Any, TypeVar
 
@@ -76,7 +76,7 @@ def squared_distances(x: NDArray[np.floating[Any]], centers: Matrix) -> Matrix:
     """(n, k): the squared distance of each row to each center."""
     rows = np.asarray(x, dtype=np.float32)
     distances = np.square(rows).sum(axis=1)[:, None] + np.square(centers).sum(axis=1) - 2 * rows @ centers.T
-    positive: Matrix = np.maximum(distances, 0)  # rounding can go below
+    positive: Matrix = np.maximum(distances, 0)  # rounding can make it negative
     return positive
 
 

@@ -25,10 +25,10 @@ def names() -> list[str]:
 
 
 def load(recipe: str, overrides: Iterable[str] = (), defaults: Iterable[str] = ()) -> Settings:
-    """The settings of a shipped recipe's name or a TOML file.
+    """Load the settings of a shipped recipe, by its name, or of a TOML file.
 
-    `overrides` are `table.key=value` and must fit the method. `defaults` are too, and come before them: like the keys
-    of a recipe, those in `[method]` that the chosen method does not have are not used.
+    `overrides` are `table.key=value`; those in `[method]` must be settings of the chosen method. `defaults` have the
+    same form and are applied before them; those in `[method]` that the chosen method does not have are ignored.
     """
     return _resolve(_layers(recipe), list(defaults), list(overrides), Path(recipe).stem)
 
@@ -74,7 +74,7 @@ def to_table(settings: Any) -> Table:
 
 
 def changed(config: Any) -> Table:
-    """The values that differ from the defaults: a setting that a later version adds leaves this as it is."""
+    """The values that differ from the defaults, so that a setting added by a later version changes nothing here."""
     table: Table = {}
     written = to_table(config)
     for spec in fields(config):
@@ -87,7 +87,7 @@ def changed(config: Any) -> Table:
 
 
 def changed_at(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with values changed at `table.key`, or at `key` of the top level; the method stays."""
+    """A copy of the settings with new values at `table.key` or at a top-level `key`; the method stays the same."""
     for path, value in changes.items():
         name, _, key = path.rpartition(".")
         inner = replace(getattr(settings, name), **{key: value}) if name else value
@@ -96,7 +96,7 @@ def changed_at(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def difference(stored: Settings, given: Settings) -> str:
-    """The first setting that differs, in words; the machine's settings may change between start and resume."""
+    """A description of the first difference, or "". `machine` is not compared: it may change before a resume."""
     return _difference(to_table(stored), to_table(given))
 
 
@@ -112,18 +112,18 @@ def _difference(stored: Table, given: Table, where: str = "") -> str:
 
 
 def _resolve(layers: list[Table], defaults: list[str], overrides: list[str], name: str | None) -> Settings:
-    """`layers`: the files, what is extended first.
+    """Settings from the tables of recipe files (`layers`, extended files first), then defaults, then overrides.
 
-    The methods are imported last, as they need torch: a mistyped key in any other table is told before that.
+    Methods are imported last, as they need torch: a mistyped key in any other table is reported before that.
     """
     table: Table = {} if name is None else {"name": name}
     for layer in layers:
         table = merge(table, layer)
-    given: list[Table] = []  # what defaults and overrides say
+    option_tables: list[Table] = []  # defaults and overrides, as tables
     for changes in (defaults, overrides):
-        given.append({})
+        option_tables.append({})
         for change in changes:
-            _override(given[-1], change)
+            _override(option_tables[-1], change)
             _override(table, change)
     if not isinstance(table.get("method", {}), Mapping):
         raise UnveilError(f"'method' is a table of settings, got {table['method']!r}; its name is discovery.method")
@@ -131,18 +131,18 @@ def _resolve(layers: list[Table], defaults: list[str], overrides: list[str], nam
     from unveil.methods.settings import resolve
 
     tables = [(_named(layer), layer.get("method", {})) for layer in layers]
-    method = resolve(settings.discovery.method, tables, *(part.get("method", {}) for part in given))
+    method = resolve(settings.discovery.method, tables, *(options.get("method", {}) for options in option_tables))
     return replace(settings, method=method)
 
 
 def _named(layer: Table) -> str | None:
-    """The method that a file names."""
+    """The method that a recipe file names, if any."""
     stage = layer.get("discovery")
     return str(stage["method"]) if isinstance(stage, Mapping) and "method" in stage else None
 
 
 def _layers(recipe: str, extended_by: tuple[str, ...] = ()) -> list[Table]:
-    """The tables of a recipe and of what it extends, which come first."""
+    """The tables of a recipe and of the recipes that it extends, which come first."""
     if recipe in extended_by:
         raise UnveilError(
             f"{extended_by[0]} extends itself ({' → '.join((*extended_by, recipe))}): remove one 'extends'"

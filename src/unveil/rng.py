@@ -18,12 +18,12 @@ def number(seed: int, purpose: str, epoch: int = 0, step: int = 0) -> int:
 def generator(
     seed: int, purpose: str, epoch: int = 0, step: int = 0, *, device: "torch.device | str" = "cpu"
 ) -> "torch.Generator":
-    """A torch generator for one purpose at one moment. torch is imported here alone: the pages need none."""
+    """A torch generator for a purpose, epoch and step. torch is imported late: the pages do without it."""
     import torch
 
     return torch.Generator(device=device).manual_seed(number(seed, purpose, epoch, step))
 
 
 def numpy(seed: int, purpose: str, epoch: int = 0, step: int = 0) -> np.random.Generator:
-    """The same for numpy."""
+    """A numpy generator for a purpose, epoch and step."""
     return np.random.default_rng(number(seed, purpose, epoch, step))

@@ -1,4 +1,4 @@
-"""Where a run keeps what outlives its process: finished stages and caches, found by what they were made from."""
+"""Directories for finished stages and caches, named by a hash of what they were computed from."""
 
 import fcntl
 import hashlib
@@ -19,7 +19,7 @@ FORMAT = 2  # raise it when stored stages of older versions must not be reused
 
 @dataclass(frozen=True)
 class Storage:
-    """The directories that a caller hands in; without them everything stays in memory."""
+    """The directories to write to. Functions that get no `Storage` keep everything in memory."""
 
     stages: Path
     """Finished stages and caches, shared by all runs."""
@@ -27,32 +27,32 @@ class Storage:
     """The run's own directory: checkpoint and metrics of the discovery stage."""
 
     def within(self, name: str) -> "Storage":
-        """The same stages, and a directory inside the run's."""
+        """A storage with the same stages and a subdirectory of the run directory."""
         return Storage(self.stages, self.run / name)
 
 
 def default_store() -> Path:
-    """UNVEIL_STORE, or a folder in the user's cache."""
+    """The directory for stages: $UNVEIL_STORE, or a folder in the user's cache."""
     if folder := os.environ.get("UNVEIL_STORE"):
         return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unveil" / "stages"
 
 
 def identity(**parts: Any) -> str:
-    """A short name for everything that a stored result depends on."""
+    """A short hash of everything that a stored result depends on."""
     text = json.dumps({"format": FORMAT, **parts}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def fingerprint_file(path: Path) -> str:
-    """The content of a file."""
+    """A short hash of the content of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:20]
 
 
 @contextmanager
 def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Only one process at a time fills a folder; others wait and then find it filled, or get an error."""
+    """Lock a folder while the block runs. Other processes wait, or get an error where `wait` is false."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("w")

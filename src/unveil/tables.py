@@ -1,4 +1,4 @@
-"""From tables of plain values, as TOML has them, to settings dataclasses, with errors that name the key."""
+"""Build settings dataclasses from tables of plain values, as in TOML. Errors name the key."""
 
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ Elsewhere = Callable[[str, str, Iterable[str]], str]
 
 
 def nowhere(key: str, where: str, names: Iterable[str]) -> str:
-    """There is no other table in which the key could belong."""
+    """No suggestion: an unknown key belongs to no other table."""
     return ""
 
 
@@ -27,9 +27,9 @@ def merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> Table:
 
 
 def build(cls: type[T], table: Mapping[str, Any], where: str, elsewhere: Elsewhere = nowhere) -> T:
-    """An instance of the dataclass; every key is checked. `where` is its place in the file, such as `data.`.
+    """An instance of the dataclass; every key is checked. `where` is the prefix of its keys, such as `data.`.
 
-    `elsewhere` (key, where, names) may say where an unknown key belongs, in place of the nearest name.
+    `elsewhere` (key, where, names) may suggest where an unknown key belongs, instead of the most similar name.
     """
     hints = get_type_hints(cls)
     specs = {spec.name: spec for spec in fields(cls)}  # type: ignore[arg-type]

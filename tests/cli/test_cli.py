@@ -64,7 +64,7 @@ def test_data_check_says_what_is_in_it(unveil: Call) -> None:
 def test_data_that_is_not_there_is_told(unveil: Call, tmp_path: Path) -> None:
     assert "there is no data set 'cifar11'; did you mean cifar10?" in told(unveil("data", "check", "cifar11"))
     missing = told(unveil("run", "cifar10", "--root", str(tmp_path / "nothing")))
-    assert "cifar10 is not there" in missing
+    assert "cifar10 was not found" in missing
     assert "unveil data get cifar10" in missing
     assert not (tmp_path / "runs").exists()
 

@@ -190,7 +190,7 @@ def test_csv_without_ids_numbers_its_rows(tmp_path: Path) -> None:
         ("x,label\n1,a\n2\n", "line 3: 1 cells, the header has 2"),
         ("x,label\n1,a\nnan,b\n", "row 1 .*nan"),
         ("x,label\n1,\n", "row 0 .*empty label"),
-        ("id,x,label\nk,1,a\nk,2,a\n", "the id 'k' stands on more than one row"),
+        ("id,x,label\nk,1,a\nk,2,a\n", "the id 'k' occurs in more than one row"),
         ("x,class,label\n1,2,a\n", "both a column `label` and a column `class`: rename the one that does not hold"),
     ],
 )

@@ -61,7 +61,7 @@ def test_every_entry_can_be_had_somehow() -> None:
     ]
     for name, entry in CATALOG.items():
         assert name == entry.name
-        assert not entry.places or entry.remotes or entry.by_hand
+        assert not entry.locations or entry.remotes or entry.by_hand
         for remote in entry.remotes:
             algorithm, _, digest = remote.checksum.partition(":")
             assert len(digest) == 2 * hashlib.new(algorithm).digest_size
@@ -92,7 +92,7 @@ def test_a_name_of_the_catalog_wins_over_a_folder_unless_it_is_written_as_a_path
     write_imagenet(tmp_path, "mnist")
     write_imagenet(tmp_path, "own")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnveilError, match="mnist is not there"):
+    with pytest.raises(UnveilError, match="mnist was not found"):
         load("mnist", tmp_path / "root")
     assert load("./mnist").classes == ("n01",)
     assert load(Path("mnist")).classes == ("n01",)
@@ -136,7 +136,7 @@ def test_omniglot_is_found_in_both_forms_and_filtered(tmp_path: Path) -> None:
     assert load("omniglot", tmp_path).classes == ("Greek/character01", "Angelic/character01")
     assert load("omniglot:Angelic", tmp_path).classes == ("Angelic/character01",)
     (tmp_path / "omniglot32.npz").write_bytes(b"preferred, and damaged")
-    with pytest.raises(UnveilError, match=r"omniglot32\.npz is not a sound"):
+    with pytest.raises(UnveilError, match=r"omniglot32\.npz is not a valid"):
         load("omniglot:Greek", tmp_path)
 
 
@@ -172,7 +172,7 @@ def test_check_describes_vectors(tmp_path: Path) -> None:
     assert check(tmp_path / "own.npz").startswith("own: 2 classes, vectors of 3 numbers\n")
 
 
-@pytest.mark.parametrize(("name", "message"), [("imagenet", "image-net.org"), ("imagenet20", "no public home")])
+@pytest.mark.parametrize(("name", "message"), [("imagenet", "image-net.org"), ("imagenet20", "not published")])
 def test_get_says_what_to_do_where_it_cannot_download(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(
         UnveilError, match=rf"{name} cannot be downloaded: .*{message}.*{tmp_path}/{name}/{{train,val}}"

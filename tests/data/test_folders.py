@@ -85,7 +85,7 @@ def test_a_folder_without_class_folders_is_an_error(tmp_path: Path) -> None:
 def test_a_test_class_that_training_lacks_is_named(tmp_path: Path) -> None:
     for name in ("train/a/1.png", "val/a/2.png", "val/zebra/3.png"):
         draw(tmp_path / name)
-    with pytest.raises(UnveilError, match="zebra is a class that the training folder has not"):
+    with pytest.raises(UnveilError, match="zebra is a class that the training folder does not have"):
         read_folder(tmp_path)
 
 
@@ -141,14 +141,14 @@ def test_an_unknown_alphabet_suggests_the_nearest(tmp_path: Path) -> None:
     ],
 )
 def test_an_unsound_omniglot_array_is_refused(tmp_path: Path, changes: dict[str, Array]) -> None:
-    with pytest.raises(UnveilError, match=r"omniglot32\.npz is not a sound"):
+    with pytest.raises(UnveilError, match=r"omniglot32\.npz is not a valid"):
         read_omniglot(write_omniglot(tmp_path / "omniglot32.npz", **changes))
 
 
 def test_a_truncated_omniglot_array_is_refused(tmp_path: Path) -> None:
     path = write_omniglot(tmp_path / "omniglot32.npz")
     path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(UnveilError, match="is not a sound"):
+    with pytest.raises(UnveilError, match="is not a valid"):
         read_omniglot(path)
 
 

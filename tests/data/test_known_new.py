@@ -32,7 +32,7 @@ def test_known_items_come_first_and_columns_are_put_in_their_order(tmp_path: Pat
     [
         ("width,length", "1,2", r"lacks 'height' and has 'length', which known items do not have"),
         ("width", "1", "lacks 'height': give the same columns"),
-        ("id,width,height", "k,1,2\nk,1,2", "the id 'k' stands on more than one row"),
+        ("id,width,height", "k,1,2\nk,1,2", "the id 'k' occurs in more than one row"),
     ],
 )
 def test_tables_that_do_not_fit_together(tmp_path: Path, header: str, row: str, message: str) -> None:

@@ -70,7 +70,7 @@ def test_new_items_are_told_apart(digits) -> None:  # type: ignore[no-untyped-de
     assert (predicted[known] == y[known]).mean() > 0.9
     assert (predicted[~known] >= 5).mean() > 0.9
     assert found.score(X, y) > 0.8
-    assert found.transform(X).shape == (len(X), 256)
+    assert found.transform(X).shape == (len(X), 61)
 
 
 def test_what_is_like_nothing_seen_is_neither(digits) -> None:  # type: ignore[no-untyped-def]
@@ -249,7 +249,7 @@ BAD_Y = np.array([0, 1] * 10)
         (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"method": "nlc-hng"}, "ncl-hng"),
         (np.ones((20, 4)), np.linspace(0, 1, 20), {}, "fractional"),
         (np.ones((20, 4)), np.zeros((20, 2)), {}, "one label for each item"),
-        (["/nowhere/a.png"] * 20, BAD_Y, {}, "not there"),
+        (["/nowhere/a.png"] * 20, BAD_Y, {}, "do not exist"),
         (np.ones((20, 8, 8), dtype=np.uint8), BAD_Y, {"encoder": "best"}, "the encoder is 'best'"),
         (np.full((20, 4), 1e300), BAD_Y, {}, "too large"),
     ],

@@ -29,7 +29,7 @@ def task(classes: int, each: int = 30, apart: float = 6.0, known_in_unlabelled: 
 
 
 def run(given: Task, *overrides: str, storage: Storage | None = None) -> Forecast:
-    settings = recipe.load("vectors", [*QUICK, *overrides])
+    settings = recipe.load("trained-vectors", [*QUICK, *overrides])
     points, options = clean_vectors(given), candidates(settings)[:2]
     return rehearse(given, points, settings, options, storage=storage, console=Console(quiet=True))
 

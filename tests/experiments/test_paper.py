@@ -186,7 +186,7 @@ def test_the_command(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped
     where = ("--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs"))
     dry = unveil("paper", "table3", "--data", "digits", "--seeds", "2", "--dry-run", *where)
     assert dry.returncode == 0, dry.stderr
-    assert "0 of 12 runs are there" in dry.stdout
+    assert "0 of 12 runs are done" in dry.stdout
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "runs").exists()
     wrong = unveil("paper", "table9", "--data", "digits")

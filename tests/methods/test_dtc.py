@@ -10,7 +10,7 @@ from torch import Tensor
 
 from unveil import settings
 from unveil.data.loader import Batch, Rows
-from unveil.methods.dtc import DTC, KEPT, DTCSettings, sharpened
+from unveil.methods.dtc import DTC, MOMENTUM, DTCSettings, sharpened
 from unveil.methods.method import Context
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head
@@ -86,7 +86,7 @@ def test_the_loss_is_the_divergence_from_the_targets() -> None:
     method.eval()
     rows = [25, 31, 44]
     q = method._assignments(method.model.encode(x[rows])).detach()
-    p = method.targets[method.place[rows]]
+    p = method.targets[method.position[rows]]
     expected = sum(
         float(p[i, k] * (p[i, k].log() - q[i, k].log())) for i in range(len(rows)) for k in range(CLASSES)
     ) / (len(rows) * CLASSES)
@@ -115,7 +115,7 @@ def test_past_predictions_are_averaged_without_bias() -> None:
     first = method._assignments(method.model.encode(x[rows])).detach()
     assert float(method.losses(batch(x, 0, rows))["consistency"]) == 0  # there is no past yet
     method.before_epoch(1)
-    torch.testing.assert_close(method._past(method.place[rows]), first)
+    torch.testing.assert_close(method._past(method.position[rows]), first)
     losses = method.losses(batch(x, 1, rows))
     assert float(losses["consistency"]) == pytest.approx(0.0, abs=1e-10)  # nothing has changed since
     unseen = method.losses(batch(x, 1, [40]))
@@ -141,5 +141,5 @@ def test_targets_from_the_past_are_an_average_of_clean_predictions() -> None:
         method.centers.add_(0.3)
     second = method._clean_assignments()
     method.before_epoch(1)
-    expected = (KEPT * (1 - KEPT) * first + (1 - KEPT) * second) / (1 - KEPT**2)
+    expected = (MOMENTUM * (1 - MOMENTUM) * first + (1 - MOMENTUM) * second) / (1 - MOMENTUM**2)
     torch.testing.assert_close(method.targets, sharpened(expected))

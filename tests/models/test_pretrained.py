@@ -88,7 +88,7 @@ def test_a_model_that_cannot_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch)
         raise RuntimeError("no route to host")
 
     module(monkeypatch, "timm", create_model=fails)
-    with pytest.raises(UnveilError, match=r"timm:x could not be made \(no route to host"):
+    with pytest.raises(UnveilError, match=r"timm:x could not be created \(no route to host"):
         backbones.pretrained("timm:x", CPU)
 
 

@@ -21,10 +21,11 @@ from blobs import blobs
 from PIL import Image
 from review_runs import made_run
 from sklearn.datasets import load_digits
-from unveil.discovery.own_data import Request, discover, predict
 
 from unveil import files
 from unveil.cli.main import app
+from unveil.discovery.predict_run import predict_run
+from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
 from unveil.pages.report import clusters, curves, text
 from unveil.pages.report.page import build, write
@@ -55,6 +56,12 @@ class Outline(HTMLParser):
         return sum(one == tag for one, _ in self.tags)
 
 
+def discover(known: Path, new: Path, out: Path, n_novel: int, encoder: str = "auto") -> None:
+    """k-means without rehearsals: quick."""
+    overrides = [f"data.n_novel={n_novel}", "discovery.method=kmeans", "rehearsals=0"]
+    run_own_data(known, new, out=out, stages=out.parent / "store", overrides=overrides, encoder=encoder)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Digits as files; a known class and new files have names that want to be code."""
@@ -71,10 +78,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         picture.save(folder / f"{row:03d} ' & $title.png")
     (root / "new" / "<b>broken.png").write_bytes(b"no picture")
     out = root / "run"
-    discover(
-        Request(known=root / "known", new=root / "new", classes=2, encoder="pixels", method="kmeans", rehearsals=0),
-        out=out,
-    )
+    discover(root / "known", root / "new", out, 2, encoder="pixels")
     return out
 
 
@@ -189,8 +193,7 @@ def test_vectors_show_names_and_telling_columns(tmp_path: Path) -> None:
     x[y == 3, 1] += 1000
     np.savez(tmp_path / "known.npz", X=x[y < 3], y=y[y < 3])
     np.save(tmp_path / "new.npy", x[y == 3])
-    request = Request(known=tmp_path / "known.npz", new=tmp_path / "new.npy", classes=1, method="kmeans", rehearsals=0)
-    discover(request, out=tmp_path / "run")
+    discover(tmp_path / "known.npz", tmp_path / "new.npy", tmp_path / "run", 1)
     read_run = load(tmp_path / "run")
     (one,) = clusters.describe(read_run)
     assert one.columns[0].column == "column 2"
@@ -216,7 +219,7 @@ def test_columns_have_the_names_of_the_table(tmp_path: Path) -> None:
     known, new = tmp_path / "known.csv", tmp_path / "new.csv"
     table(known, x[y < 3], [0, 1, 2], [f"kind {label}" for label in y[y < 3]])
     table(new, x[y == 3], [2, 0, 1], [])  # in another order
-    discover(Request(known=known, new=new, classes=1, method="kmeans", rehearsals=0), out=tmp_path / "run")
+    discover(known, new, tmp_path / "run", 1)
     read_run = load(tmp_path / "run")
     assert read_run.inputs is not None
     np.testing.assert_allclose(read_run.inputs[-30:], x[y == 3], rtol=1e-5)
@@ -226,17 +229,14 @@ def test_columns_have_the_names_of_the_table(tmp_path: Path) -> None:
     assert "<span>width</span>" in page
     assert "&lt;b&gt;height" in page
     assert "<b>height" not in page
-    labels = [label for _, label, _, _ in predict(tmp_path / "run", new, coverage=None)[0]]
+    labels = [label for _, label, _, _ in predict_run(tmp_path / "run", new, coverage=None)[0]]
     assert len(set(labels)) == 1
     new.write_text("weight,<b>height,length\n1,2,3\n")
     with pytest.raises(UnveilError, match=r"lacks 'width' and has 'length', which known items do not have"):
-        predict(tmp_path / "run", new, coverage=None)
+        predict_run(tmp_path / "run", new, coverage=None)
     new.write_text("weight,<b>height,width,id\n1,2,3,a\n4,5,6,a\n")
-    with pytest.raises(UnveilError, match="the id 'a' stands on more than one row"):
-        predict(tmp_path / "run", new, coverage=None)
-    (tmp_path / "run" / "record.json").unlink()  # as `save` leaves it
-    new.write_text("weight,<b>height,width\n1,2,3\n")
-    assert len(predict(tmp_path / "run", new, coverage=None)[0]) == 1
+    with pytest.raises(UnveilError, match="the id 'a' occurs in more than one row"):
+        predict_run(tmp_path / "run", new, coverage=None)
 
 
 def test_curves() -> None:

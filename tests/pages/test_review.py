@@ -366,7 +366,7 @@ def test_without_a_finer_map_the_quick_one_stays(run: Run, monkeypatch: pytest.M
 def test_splits_that_cannot_be(run: Run) -> None:
     with pytest.raises(UnveilError, match="give 2 to 6"):
         split(run, np.arange(30, 40), 7)
-    with pytest.raises(UnveilError, match="2 items cannot be 3 parts"):
+    with pytest.raises(UnveilError, match="2 items cannot be split into 3 parts"):
         split(run, np.arange(30, 32), 3)
 
 

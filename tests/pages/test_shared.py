@@ -92,7 +92,7 @@ def test_sentences_are_shown_by_their_keys(run: Run, monkeypatch: pytest.MonkeyP
     assert "not shown" not in page
     about = Review(run).about()
     assert list(about["summary"]) == ["result", "accuracy"]
-    assert about["titles"]["accuracy"] == "Accuracy"
+    assert about["titles"]["accuracy"] == "Forecast"
 
 
 def test_two_kinds_of_kmeans_are_told_apart() -> None:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from cyclopts import App
 
-app = App(name="data", help="Data sets: list them, download them, check what is there.")
+app = App(name="data", help="Data sets: list, download and check them.")
 
 
 @app.command(name="list")
 def list_(*, root: Path | None = None) -> None:
-    """List the data sets that unveil knows, and whether they are there."""
+    """List the data sets of the catalog, and whether they are present."""
     from rich.console import Console
     from rich.table import Table
 
@@ -23,7 +23,7 @@ def list_(*, root: Path | None = None) -> None:
 
 @app.command
 def get(name: str, /, *, root: Path | None = None) -> None:
-    """Download a data set from its public home; a broken download goes on where it stopped."""
+    """Download a data set from its publisher; an interrupted download continues where it stopped."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
     from unveil.data import catalog
@@ -37,7 +37,7 @@ def get(name: str, /, *, root: Path | None = None) -> None:
 
 @app.command
 def check(name: str, /, *, root: Path | None = None) -> None:
-    """Read a data set completely and say what is in it."""
+    """Read a data set completely and describe it."""
     from unveil.data import catalog
 
     print(catalog.check(name, root))

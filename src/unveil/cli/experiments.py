@@ -31,21 +31,21 @@ def run(
     set_
         Change a setting, for example --set method.alpha=0.3; may be given several times.
     out
-        The run directory. Default: runs/RECIPE-METHOD-seedN, with a short code of the settings where --set is used.
+        The run directory. Default: runs/RECIPE-METHOD-seedN, with a hash of the settings where --set is used.
     root
-        Where data sets lie. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
+        Directory of the data sets. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
     store
-        Where finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+        Directory in which finished stages are stored for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     cache_gb
-        Limit of the trunk cache in GB. Where it does not fit, values are stored in 8 bits, then fewer views are kept.
+        Largest size of the trunk cache. A cache that does not fit stores one byte per value, then fewer views.
     resume
-        Go on with an interrupted run.
+        Continue an interrupted run.
     """
     from unveil import recipe as recipes
 
     given = {"seed": seed, "machine.cache_gb": cache_gb}
     overrides = [*(set_ or []), *(f"{key}={value}" for key, value in given.items() if value is not None)]
-    settings = recipes.load(recipe, overrides)  # before torch is imported: a mistyped key is told at once
+    settings = recipes.load(recipe, overrides)  # before torch is imported: a mistyped key is reported at once
 
     from unveil.discovery.directories import default_folder
     from unveil.discovery.run import run_recipe
@@ -93,32 +93,32 @@ def paper(
     root: Path | None = None,
     store: Path | None = None,
 ) -> None:
-    """Run a table or figure of the paper, as far as it is not there yet, and show it beside the paper's numbers.
+    """Execute the missing runs of a table or figure of the paper, and show it beside the paper's numbers.
 
     Parameters
     ----------
     experiment
-        table2, table3, table4, hng-variants, memory, … Without one: all that there are.
+        table2, table3, table4, hng-variants, memory, … Default: list all experiments.
     data
         cifar10, cifar100, imagenet, cifar10-embedded, cifar100-embedded, digits.
     scale
         desk: for a machine without an accelerator. paper: the published setting.
     seeds
-        How many. Default: that of the scale.
+        Number of seeds. Default: that of the scale.
     imbalance
-        The first class has so many times more items than the last.
+        How many times more items the first class has than the last.
     jobs
-        Runs at the same time.
+        Number of runs at the same time.
     dry_run
-        Only say what would be run, and how long it may take.
+        Only print the missing runs and an estimate of their time.
     out
-        Where records, tables and pictures go. Records that are there are used again.
+        Directory of records, tables and pictures. Existing records are reused.
     runs
-        Where run directories go; an interrupted one goes on where it stopped.
+        Directory of the run directories; an interrupted run continues where it stopped.
     root
-        Where data sets lie. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
+        Directory of the data sets. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
     store
-        Where finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+        Directory in which finished stages are stored for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     """
     from unveil.experiments import command
 
@@ -149,12 +149,12 @@ def bench(
     device: str = "auto",
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
 ) -> None:
-    """Measure discovery steps on this machine: the time of each part, its limit, and how much of it is reached.
+    """Measure discovery steps on this machine: the time of each part, and its lower limit at the peak rate.
 
     Parameters
     ----------
     recipe
-        Whose network and settings; images are random, so the data set need not be there.
+        The recipe whose network and settings are measured; images are random, so no data set is needed.
     device
         auto, cpu, cuda, cuda:1, mps.
     set_

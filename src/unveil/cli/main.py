@@ -5,21 +5,21 @@ import sys
 from cyclopts import App, CycloptsError
 
 from unveil import __version__
-from unveil.cli import data, experiments, look, own
+from unveil.cli import data, experiments, own, results
 from unveil.errors import UnveilError
 
 app = App(
     name="unveil",
-    help="Find the classes that nobody has named yet.",
+    help="Novel class discovery: find new classes in unlabelled data.",
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-for command in (*experiments.COMMANDS, *own.COMMANDS, *look.COMMANDS, data.app):
+for command in (*experiments.COMMANDS, *own.COMMANDS, *results.COMMANDS, data.app):
     app.command(command)
 
 
 def main() -> None:
-    """Entry point: errors for people are one line and exit code 2."""
+    """Entry point: user errors are printed on one line and exit with code 2."""
     try:
         app(exit_on_error=False, print_error=False)
     except (UnveilError, CycloptsError, OSError) as error:
@@ -27,5 +27,5 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         how = " with --resume" if sys.argv[1:2] == ["run"] else ""
-        print(f"unveil: stopped; run the same command{how} to go on", file=sys.stderr)
+        print(f"unveil: stopped; run the same command{how} to continue", file=sys.stderr)
         sys.exit(130)

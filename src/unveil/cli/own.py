@@ -1,4 +1,4 @@
-"""Commands for people's own data: discover, predict, classes, trust."""
+"""Commands for own data: discover, predict, classes, trust."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ class Common:
     device
         auto, cpu, cuda, cuda:1, mps.
     store
-        Where embeddings and finished stages are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+        Directory of embeddings and finished stages, for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     """
 
     encoder: str = "auto"
@@ -85,7 +85,7 @@ def discover(
     out
         The run directory. Default: runs/KNOWN-NEW.
     root
-        Where data sets lie, to continue a run of `unveil run`. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
+        Directory of the data sets, to continue a run of `unveil run`. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
     """
     number = _number(n_novel)
     if continue_ is not None:
@@ -122,7 +122,7 @@ def discover(
     }
     overrides = [*(set_ or []), *(f"{key}={value}" for key, value in chosen.items() if value is not None)]
     if recipe is not None:
-        recipes.load(recipe, overrides)  # a mistake is told before anything is read
+        recipes.load(recipe, overrides)  # reports a mistake before anything is read
 
     from unveil.discovery.run import run_own_data
     from unveil.storage import default_store
@@ -178,7 +178,7 @@ def predict(
     out
         A CSV file. Default: print it.
     store
-        Where embeddings are kept for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+        Directory in which embeddings are stored for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     """
     if coverage is not None and not 0 < coverage <= 1:
         raise UnveilError(f"--coverage is {coverage}: give a share, above 0 and at most 1")
@@ -205,7 +205,7 @@ def classes(
     known_in_unlabelled: Annotated[bool, KnownInUnlabelled] = False,
     common: Common = COMMON,
 ) -> None:
-    """How many novel classes are there in NEW? Three criteria, an interval, and a picture of them.
+    """Estimate the number of novel classes in NEW, with an interval, by three criteria.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def classes(
     known_in_unlabelled
         NEW may contain items of known classes too.
     """
-    from unveil.discovery.explore import count_classes, plot_criteria
+    from unveil.discovery.estimates import count_classes, plot_criteria
     from unveil.storage import default_store
 
     estimate = count_classes(
@@ -247,7 +247,7 @@ def trust(
     rehearsals: int = 5,
     common: Common = COMMON,
 ) -> None:
-    """How accurate would a discovery be in data like KNOWN? Hides known classes and discovers them again.
+    """Forecast the accuracy of a discovery in data like KNOWN, by hiding known classes and discovering them again.
 
     Parameters
     ----------
@@ -258,12 +258,12 @@ def trust(
     method
         As for discover.
     rehearsals
-        How often.
+        How often known classes are hidden.
     """
     from rich.console import Console
     from rich.table import Table
 
-    from unveil.discovery.explore import rehearse_known
+    from unveil.discovery.estimates import rehearse_known
     from unveil.storage import default_store
 
     forecast = rehearse_known(

@@ -1,1 +1,1 @@
-"""Data: readers, the catalog, tasks with their truth kept apart, views, batches, the trunk cache."""
+"""Data: readers, the catalog, tasks, views, batches, the trunk cache."""

@@ -1,4 +1,4 @@
-"""Read arrays of vectors or images that people made themselves: `.npz`, `.npy` with a labels file, `.csv`."""
+"""Read user arrays of vectors or images: `.npz`, `.npy` with a labels file, `.csv`."""
 
 import csv
 import re
@@ -22,7 +22,7 @@ SUFFIXES = (".npz", ".npy", ".csv")
 _ITEM_KEYS = ("X", "features", "images")
 _LABEL_KEYS = ("y", "labels")
 _TEST_KEYS = ("X_test", "y_test")
-_CHUNK = 1 << 24  # numbers looked at together, so that checking a memory-mapped file needs little memory
+_CHUNK = 1 << 24  # numbers checked at a time, so that a memory-mapped file is not loaded as a whole
 
 
 def read_array(path: Path, name: str | None = None) -> Dataset:
@@ -31,12 +31,12 @@ def read_array(path: Path, name: str | None = None) -> Dataset:
         raise UnveilError(f"there is no file {path}")
     readers = {".npz": _read_npz, ".npy": _read_npy, ".csv": _read_csv}
     if (reader := readers.get(path.suffix.lower())) is None:
-        raise UnveilError(f"{path} is a {path.suffix or 'nameless'} file; expected one of {', '.join(SUFFIXES)}")
+        raise UnveilError(f"{path} is a {path.suffix or 'suffixless'} file; expected one of {', '.join(SUFFIXES)}")
     return reader(path, name or path.stem)
 
 
 def read_unlabelled(path: Path) -> tuple[Items, tuple[str, ...]]:
-    """Items of a `.npz`, `.npy` or `.csv` file, and their ids where it has some. Labels are not looked at."""
+    """Items of a `.npz`, `.npy` or `.csv` file, and their ids where it has some. Labels in the file are ignored."""
     kind = path.suffix.lower()
     if kind == ".npz":
         with _numpy_errors(path):
@@ -52,7 +52,7 @@ def read_unlabelled(path: Path) -> tuple[Items, tuple[str, ...]]:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         return Items.of(checked_items(array, str(path))), ()
     if kind != ".csv":
-        raise UnveilError(f"{path} is a {path.suffix or 'nameless'} file; expected one of {', '.join(SUFFIXES)}")
+        raise UnveilError(f"{path} is a {path.suffix or 'suffixless'} file; expected one of {', '.join(SUFFIXES)}")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             vectors, _, ids = _csv_rows(csv.reader(file), path, labelled=False)
@@ -65,21 +65,21 @@ def read_unlabelled(path: Path) -> tuple[Items, tuple[str, ...]]:
 
 def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
     """`array` as images or vectors, or an error that says why it is neither."""
-    given = f"{where} is a {array.dtype} array of shape {array.shape}"
+    description = f"{where} is a {array.dtype} array of shape {array.shape}"
     if array.size == 0:
-        raise UnveilError(f"{given}: it is empty; expected at least one row")
+        raise UnveilError(f"{description}: it is empty; expected at least one row")
     if array.dtype == np.uint8:
-        return _checked_images(array, given)
+        return _checked_images(array, description)
     if array.dtype.kind != "f":
         raise UnveilError(
-            f"{given}; expected uint8 images (n, height, width[, channels]) or float vectors (n, features): "
+            f"{description}; expected uint8 images (n, height, width[, channels]) or float vectors (n, features): "
             "convert vectors with .astype('float32')"
         )
     if array.ndim != 2:
         raise UnveilError(
-            f"{given}; expected vectors (n, features): reshape them, or save images as uint8 values 0..255"
+            f"{description}; expected vectors (n, features): reshape them, or save images as uint8 values 0..255"
         )
-    with np.errstate(over="ignore"):  # what overflows float32 becomes inf and is named below
+    with np.errstate(over="ignore"):  # values that overflow float32 become inf and are reported below
         vectors: Vectors = array.astype(np.float32, copy=False)
     step = max(1, _CHUNK // vectors.shape[1])
     for start in range(0, len(vectors), step):
@@ -119,26 +119,26 @@ def encode(labels: Sequence[str], where: str) -> tuple[tuple[str, ...], NDArray[
 
 def _indices(labels: Sequence[str], classes: Sequence[str], where: str) -> NDArray[np.int64]:
     index = {label: i for i, label in enumerate(classes)}
-    strange = next((i for i, label in enumerate(labels) if label not in index), None)
-    if strange is not None:
+    unknown = next((i for i, label in enumerate(labels) if label not in index), None)
+    if unknown is not None:
         raise UnveilError(
-            f"{where}: row {strange} (counted from 0) has label {labels[strange]!r}, which no training item has; "
+            f"{where}: row {unknown} (counted from 0) has label {labels[unknown]!r}, which no training item has; "
             "add such items to the training rows, or take these out"
         )
     return np.array([index[label] for label in labels], dtype=np.int64)
 
 
-def _checked_images(array: NDArray[Any], given: str) -> Images:
+def _checked_images(array: NDArray[Any], description: str) -> Images:
     images = array[..., None] if array.ndim == 3 else array
     if images.ndim != 4:
         raise UnveilError(
-            f"{given}; expected images (n, height, width[, channels]): reshape them, or save vectors as float32"
+            f"{description}; expected images (n, height, width[, channels]): reshape them, or save vectors as float32"
         )
     if images.shape[3] not in (1, 3):
         hint = (
             "move the channels last: .transpose(0, 2, 3, 1)" if images.shape[1] in (1, 3) else "convert to RGB or grey"
         )
-        raise UnveilError(f"{given}; expected 1 or 3 channels in the last dimension: {hint}")
+        raise UnveilError(f"{description}; expected 1 or 3 channels in the last dimension: {hint}")
     return images
 
 
@@ -159,7 +159,7 @@ def _label_texts(labels: NDArray[Any], where: str) -> list[str]:
 
 @contextmanager
 def _numpy_errors(path: Path) -> Iterator[None]:
-    """Bad files, and object arrays, which would have to be unpickled."""
+    """Turn errors of numpy into UnveilError: damaged files, and object arrays, which would have to be unpickled."""
     try:
         yield
     except (OSError, ValueError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
@@ -183,17 +183,17 @@ def _read_npz(path: Path, name: str) -> Dataset:
             raise UnveilError(f"{path} has no {' or '.join(names)}; it holds {keys}")
         return key
 
-    def part(items_key: str, labels_key: str) -> tuple[Images | Vectors, list[str]]:
+    def read_split(items_key: str, labels_key: str) -> tuple[Images | Vectors, list[str]]:
         items = checked_items(arrays[items_key], f"{items_key} in {path}")
         labels = _label_texts(arrays[labels_key], f"{labels_key} in {path}")
         _same_length(items, labels, f"{items_key} and {labels_key} in {path}")
         return items, labels
 
-    items, texts = part(pick(_ITEM_KEYS), pick(_LABEL_KEYS))
+    items, texts = read_split(pick(_ITEM_KEYS), pick(_LABEL_KEYS))
     classes, labels = encode(texts, str(path))
     test = None
     if any(key in arrays for key in _TEST_KEYS):
-        test_items, test_texts = part(pick(("X_test",)), pick(("y_test",)))
+        test_items, test_texts = read_split(pick(("X_test",)), pick(("y_test",)))
         if test_items.shape[1:] != items.shape[1:] or test_items.dtype != items.dtype:
             raise UnveilError(
                 f"{path}: a test item is {test_items.dtype} {test_items.shape[1:]}, "
@@ -216,9 +216,11 @@ def _read_npy(path: Path, name: str) -> Dataset:
         empty = 0 in shape  # cannot be memory-mapped
         array: NDArray[Any] = np.empty(shape, dtype) if empty else np.load(path, mmap_mode="r", allow_pickle=False)
     items = checked_items(array, str(path))
-    beside = (path.with_suffix(".labels.txt"), path.with_suffix(".txt"))
-    if (file_of_labels := next((file for file in beside if file.is_file()), None)) is None:
-        raise UnveilError(f"{path} has no labels: expected {beside[0]} or {beside[1].name}, with one label per line")
+    candidates = (path.with_suffix(".labels.txt"), path.with_suffix(".txt"))
+    if (file_of_labels := next((file for file in candidates if file.is_file()), None)) is None:
+        raise UnveilError(
+            f"{path} has no labels: expected {candidates[0]} or {candidates[1].name}, with one label per line"
+        )
     try:
         texts = [line.strip() for line in file_of_labels.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:
@@ -240,8 +242,8 @@ def _read_csv(path: Path, name: str) -> Dataset:
     items = checked_items(np.stack(vectors), str(path))
     classes, labels = encode(texts, str(path))
     if len(set(ids)) < len(ids):
-        twice = Counter(ids).most_common(1)[0][0]
-        raise UnveilError(f"{path}: the id {twice!r} stands on more than one row; ids must differ")
+        repeated = Counter(ids).most_common(1)[0][0]
+        raise UnveilError(f"{path}: the id {repeated!r} occurs in more than one row; ids must be unique")
     split = Split(items=Items.of(items), labels=labels, ids=tuple(ids) or item_ids("train", len(items)))
     return Dataset(name=name, classes=classes, train=split)
 
@@ -278,12 +280,12 @@ def _csv_rows(rows: Any, path: Path, labelled: bool = True) -> tuple[list[NDArra
 def _header(rows: Any, path: Path, labelled: bool = False) -> tuple[list[str], int | None, int | None, list[int]]:
     """Names of all columns, which of them are the label and the id, and which are numbers."""
     header = [column.strip() for column in next(rows, [])]
-    place: Mapping[str, int] = {column.lower(): i for i, column in enumerate(header)}
-    if labelled and "label" in place and "class" in place:
+    index_of: Mapping[str, int] = {column.lower(): i for i, column in enumerate(header)}
+    if labelled and "label" in index_of and "class" in index_of:
         raise UnveilError(
             f"{path} has both a column `label` and a column `class`: rename the one that does not hold the labels"
         )
-    label, key = place.get("label", place.get("class")), place.get("id")
+    label, key = index_of.get("label", index_of.get("class")), index_of.get("id")
     return header, label, key, [i for i in range(len(header)) if i not in (label, key)]
 
 

@@ -1,4 +1,4 @@
-"""Augmentation as batched tensor operations: one call for a whole batch, on whatever device it lies."""
+"""Augmentation as batched tensor operations: one call for a whole batch, on the device of the batch."""
 
 import torch
 import torch.nn.functional as F
@@ -21,15 +21,16 @@ def draw(x: Tensor, config: Augment, generator: torch.Generator) -> Tensor:
 def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     """(B, h, w, C) in 0..255 -> float (B, C, h, w) with channels last in memory."""
     batch, height, width, channels = x.shape
-    scale, offset = (1 / (std * 255)).repeat(width), (-mean / std).repeat(width)  # of a whole row: long inner loops
+    # repeated for a whole row of pixels: long inner loops are faster
+    scale, offset = (1 / (std * 255)).repeat(width), (-mean / std).repeat(width)
     rows = torch.addcmul(offset, x.reshape(batch, height, width * channels).float(), scale)
     return rows.view(batch, height, width, channels).permute(0, 3, 1, 2)
 
 
 def shift_flip(x: Tensor, shift: int, padding: str, flip: bool, generator: torch.Generator) -> Tensor:
-    """Translate each image by up to `shift` pixels in both directions and mirror every second one.
+    """Translate each image by up to `shift` pixels in both directions and mirror a random half of them.
 
-    Whole rows move first, then places within them: two plain gathers, far cheaper than one by three indices.
+    Rows are moved first, then columns: two gathers along one dimension are far cheaper than indexing by three tensors.
     """
     batch, height, width, channels = x.shape
     dy, dx = torch.randint(-shift, shift + 1, (2, batch, 1), generator=generator, device=x.device)
@@ -38,16 +39,16 @@ def shift_flip(x: Tensor, shift: int, padding: str, flip: bool, generator: torch
     if flip:
         mirrored = torch.rand(batch, 1, generator=generator, device=x.device) < 0.5
         columns = torch.where(mirrored, columns.flip(1), columns)
-    inside = None
+    valid = None
     if padding == "zero":
-        inside = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[:, None, :]
+        valid = ((rows >= 0) & (rows < height))[:, :, None] & ((columns >= 0) & (columns < width))[:, None, :]
     rows, columns = _reflect(rows, height), _reflect(columns, width)
     first = torch.arange(0, batch * height, height, device=x.device)[:, None]  # (B, 1): an image's first row
     moved = x.reshape(batch * height, width * channels).index_select(0, (first + rows).flatten())
     values = columns[:, :, None] * channels + torch.arange(channels, device=x.device)  # (B, w, C)
     values = values.view(batch, 1, width * channels).expand(-1, height, -1)
     moved = moved.view(batch, height, width * channels).gather(2, values).view(x.shape)
-    return moved if inside is None else moved * inside[..., None]
+    return moved if valid is None else moved * valid[..., None]
 
 
 def resized_crop(x: Tensor, scale: tuple[float, float], generator: torch.Generator) -> Tensor:
@@ -75,7 +76,7 @@ def jitter(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
 
 
 def noisy(x: Tensor, strength: float | Tensor, generator: torch.Generator) -> Tensor:
-    """Gaussian noise on normalised inputs, so that `strength` is in units of their spread; or one for each feature."""
+    """Add Gaussian noise to normalised inputs; `strength` is in units of their spread, one value or one per feature."""
     return x + strength * torch.randn(x.shape, generator=generator, device=x.device)
 
 
@@ -84,13 +85,13 @@ def dropped(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
     return x * (torch.rand(x.shape, generator=generator, device=x.device) >= share)
 
 
-def mixed(x: Tensor, most: float, generator: torch.Generator) -> Tensor:
-    """Move each item up to the share `most` of the way to the nearest other item of the batch."""
+def mixed(x: Tensor, largest_share: float, generator: torch.Generator) -> Tensor:
+    """Move each item toward the nearest other item of the batch, by up to `largest_share` of the distance."""
     if len(x) < 2:
         return x
-    apart = torch.cdist(x, x).fill_diagonal_(torch.inf)
-    step = most * torch.rand(len(x), 1, generator=generator, device=x.device)
-    return torch.lerp(x, x[apart.argmin(dim=1)], step)
+    distances = torch.cdist(x, x).fill_diagonal_(torch.inf)
+    step = largest_share * torch.rand(len(x), 1, generator=generator, device=x.device)
+    return torch.lerp(x, x[distances.argmin(dim=1)], step)
 
 
 def _reflect(position: Tensor, size: int) -> Tensor:

@@ -23,7 +23,7 @@ TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "uint8": torch.ui
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What lies in the file: (items, 1 + views, height, width, channels); entry 0 of an item is its clean view."""
+    """Shape and type of the file: (items, 1 + views, height, width, channels). Entry 0 of an item is its clean view."""
 
     items: int
     views: int
@@ -48,12 +48,12 @@ class Range:
 
     @staticmethod
     def of(sample: Tensor) -> "Range":
-        """From features (B, C, h, w) or (B, D), with room for what the sample does not show."""
+        """The range of features (B, C, h, w) or (B, D), widened by 10 % for values that the sample lacks."""
         values = sample.float().movedim(1, -1).flatten(0, -2)  # (…, channels)
         low, high = values.amin(dim=0), values.amax(dim=0)
-        room = 0.1 * (high - low)
-        low = torch.where(low < 0, low - room, low)  # what comes out of a ReLU stays above 0
-        return Range(low.cpu(), ((high + room - low) / 255).clamp_min(1e-12).cpu())
+        margin = 0.1 * (high - low)
+        low = torch.where(low < 0, low - margin, low)  # the lower end of ReLU outputs stays at 0
+        return Range(low.cpu(), ((high + margin - low) / 255).clamp_min(1e-12).cpu())
 
     def encode(self, x: Tensor) -> Tensor:
         """Channels last in, channels last out."""
@@ -67,22 +67,22 @@ class Range:
 
 
 def smaller(layout: Layout, fewest: int) -> Iterator[Layout]:
-    """The layout, and what to do with less room: first a byte a value, then fewer views, but `fewest`."""
+    """The layout, then smaller ones: first with one byte per value, then with fewer views, down to `fewest`."""
     yield layout
     for views in range(layout.views, min(fewest, layout.views) - 1, -1):
         yield replace(layout, dtype="uint8", views=views)
 
 
 class CachedViews:
-    """Draws among the stored views. Two views of one draw are never the same stored view, where there are two."""
+    """Views drawn from the stored ones. The two views of an item differ wherever more than one is stored."""
 
     def __init__(self, path: Path, device: torch.device, *, first_view_clean: bool = False) -> None:
         self.first_view_clean = first_view_clean
-        described = json.loads((path / "layout.json").read_text())
-        self.seconds: float = described.pop("seconds")
-        ranges = described.pop("range", None)
+        description = json.loads((path / "layout.json").read_text())
+        self.seconds: float = description.pop("seconds")
+        ranges = description.pop("range", None)
         self.range = None if ranges is None else Range(*(torch.tensor(values) for values in ranges)).to(device)
-        self.layout = Layout(**{**described, "shape": tuple(described["shape"])})
+        self.layout = Layout(**{**description, "shape": tuple(description["shape"])})
         self.device = device
         self.stored = _mapped(path, self.layout, "r")
         self.shape = self.layout.shape
@@ -116,10 +116,13 @@ class CachedViews:
         return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
 
 
-def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]], sample: Tensor | None = None) -> None:
-    """Fill a new cache from (first row, view, features (B, C, h, w) or (B, D)). The layout file, written
-    last, marks it as finished and says what it cost. uint8 needs a `sample` of the features for its ranges."""
-    begun = time.monotonic()
+def build(path: Path, layout: Layout, chunks: Iterator[tuple[int, int, Tensor]], sample: Tensor | None = None) -> None:
+    """Fill a new cache from chunks (first row, view, features (B, C, h, w) or (B, D)).
+
+    The layout file is written last: it marks the cache as complete and holds the seconds that it took. uint8 needs a
+    `sample` of the features for its ranges.
+    """
+    started = time.monotonic()
     path.mkdir(parents=True, exist_ok=True)
     with (path / "views.bin").open("wb") as file:
         if hasattr(os, "posix_fallocate"):  # a full disk is an error here, not a crash at some later write
@@ -127,7 +130,7 @@ def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]], 
         else:
             file.truncate(layout.bytes)
     stored, ranges = _mapped(path, layout, "r+"), Range.of(sample) if sample is not None else None
-    for row, view, x in parts:
+    for row, view, x in chunks:
         x = x.permute(0, 2, 3, 1) if x.ndim == 4 else x
         if ranges is not None:
             values = ranges.encode(x).contiguous().numpy()
@@ -135,10 +138,10 @@ def build(path: Path, layout: Layout, parts: Iterator[tuple[int, int, Tensor]], 
             values = x.to(TYPES[layout.dtype]).contiguous().cpu().view(torch.int16).numpy()
         stored[row : row + len(values), view] = values
     stored.flush()
-    described = {**asdict(layout), "shape": list(layout.shape), "seconds": round(time.monotonic() - begun, 2)}
+    description = {**asdict(layout), "shape": list(layout.shape), "seconds": round(time.monotonic() - started, 2)}
     if ranges is not None:
-        described["range"] = [ranges.low.tolist(), ranges.step.tolist()]
-    write_json(path / "layout.json", described)
+        description["range"] = [ranges.low.tolist(), ranges.step.tolist()]
+    write_json(path / "layout.json", description)
 
 
 def _mapped(path: Path, layout: Layout, mode: Literal["r", "r+"]) -> "np.memmap[Any, Any]":
@@ -147,5 +150,5 @@ def _mapped(path: Path, layout: Layout, mode: Literal["r", "r+"]) -> "np.memmap[
 
 
 def complete(path: Path) -> bool:
-    """Whether a finished cache lies at `path`."""
+    """Whether `path` holds a complete cache."""
     return (path / "layout.json").exists()

@@ -1,4 +1,4 @@
-"""Find, fetch, check and load data sets: those of the catalog by name, people's own by path."""
+"""Find, fetch, check and load data sets: those of the catalog by name, user data by path."""
 
 import difflib
 import os
@@ -11,7 +11,7 @@ from PIL import Image
 from unveil.data.arrays import SUFFIXES, read_array
 from unveil.data.dataset import Dataset, Split
 from unveil.data.download import Progress, download, extract
-from unveil.data.entries import CATALOG, Entry, there
+from unveil.data.entries import CATALOG, Entry, exists_or_gz
 from unveil.data.folders import UNREADABLE, read_folder, read_omniglot
 from unveil.errors import UnveilError
 
@@ -32,9 +32,9 @@ def data_root(root: Path | None = None) -> Path:
 
 
 def load(name_or_path: str | Path, root: Path | None = None) -> Dataset:
-    """A data set of the catalog, `omniglot:ALPHABET`, or a folder of images or an array file of your own.
+    """Load a data set: a name of the catalog, `omniglot:ALPHABET`, or the path of a folder of images or an array file.
 
-    A name of the catalog comes first; `./mnist` is the folder.
+    A name of the catalog takes precedence over a path: write `./mnist` for a folder of that name.
     """
     if isinstance(name_or_path, str) and _is_name(name_or_path):
         entry, alphabet = _entry(name_or_path)
@@ -49,18 +49,18 @@ def load(name_or_path: str | Path, root: Path | None = None) -> Dataset:
 
 
 def status(root: Path | None = None) -> list[Status]:
-    """Every data set of the catalog, whether it is there, and where it is or would be."""
+    """Every data set of the catalog, whether it is present, and where it is or would be stored."""
     base = data_root(root)
     lines: list[Status] = []
     for entry in CATALOG.values():
-        place = entry.find(base)
-        expected = base / entry.places[-1].path if entry.places else None
-        lines.append(Status(entry, place is not None or not entry.places, place or expected))
+        path = entry.find(base)
+        expected = base / entry.locations[-1].path if entry.locations else None
+        lines.append(Status(entry, path is not None or not entry.locations, path or expected))
     return lines
 
 
 def check(name: str | Path, root: Path | None = None) -> str:
-    """Read all of a data set, every image too, and say what is there."""
+    """Read a data set completely, including every image, and describe it."""
     data = load(name, root)
     lines = [f"{data.name}: {len(data.classes):,} classes, {_shape(data)}"]
     for title, split in (("train", data.train), ("test", data.test)):
@@ -70,11 +70,11 @@ def check(name: str | Path, root: Path | None = None) -> str:
 
 
 def get(name: str, root: Path | None = None, *, progress: Progress | None = None) -> Path | None:
-    """Download a data set to where `load` finds it. Returns where it is: None if it comes with a package."""
+    """Download a data set to where `load` finds it. Returns its path, or None if it comes with a package."""
     entry, _ = _entry(name)
     base = data_root(root)
-    if not entry.places or (place := entry.find(base)):
-        return place if entry.places else None
+    if not entry.locations or (path := entry.find(base)):
+        return path if entry.locations else None
     if not entry.remotes:
         raise UnveilError(f"{entry.name} cannot be downloaded: {_by_hand(entry, base)}")
     for remote in entry.remotes:
@@ -83,7 +83,7 @@ def get(name: str, root: Path | None = None, *, progress: Progress | None = None
             download(remote.url, target, checksum=remote.checksum, progress=progress)
             extract(target, base / remote.into)
             target.unlink()
-        elif not there(target.with_suffix("")):
+        elif not exists_or_gz(target.with_suffix("")):
             download(remote.url, target, checksum=remote.checksum, progress=progress)
     return _find(entry, base)
 
@@ -107,17 +107,17 @@ def _entry(name: str) -> tuple[Entry, str | None]:
 
 
 def _by_hand(entry: Entry, root: Path) -> str:
-    return entry.by_hand.format(path=root / entry.places[-1].path)
+    return entry.by_hand.format(path=root / entry.locations[-1].path)
 
 
 def _find(entry: Entry, root: Path) -> Path:
-    if not entry.places:
+    if not entry.locations:
         return root
-    if place := entry.find(root):
-        return place
-    missing = " and ".join(str(place.missing(root)) for place in entry.places)
+    if path := entry.find(root):
+        return path
+    missing = " and ".join(str(location.missing(root)) for location in entry.locations)
     remedy = f"run `unveil data get {entry.name}`" if entry.remotes else _by_hand(entry, root)
-    raise UnveilError(f"{entry.name} is not there: looked for {missing}; {remedy}, or say where it is: --root DIR")
+    raise UnveilError(f"{entry.name} was not found: looked for {missing}; {remedy}, or give its directory: --root DIR")
 
 
 def _per_class(split: Split, classes: int) -> str:
@@ -138,7 +138,7 @@ def _shape(data: Dataset) -> str:
 
 
 def _image_sides(files: tuple[Path, ...]) -> list[int]:
-    """The short side of every image, each of which is decoded to its end."""
+    """The short side of every image; each is decoded completely to check it."""
     sides: list[int] = []
     for file in files:
         try:

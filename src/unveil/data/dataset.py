@@ -1,4 +1,4 @@
-"""What a reader hands over: items, labels and class names, before anybody decides which classes are known."""
+"""Labelled data sets as readers return them, before they are divided into known and novel classes."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from unveil.data.items import Items
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """The items of one split, a class index for each, and an id for each that people recognise."""
+    """The items of one split, with a class index and a readable id for each."""
 
     items: Items
     labels: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Fetch a file so that what lies under its final name is always whole and right; unpack archives the same way."""
+"""Download and unpack files. A file gets its final name only when it is complete and verified."""
 
 import errno
 import hashlib
@@ -19,14 +19,14 @@ from pathlib import Path, PurePosixPath
 from unveil.errors import UnveilError
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes that are there and, if the server says it, the bytes there will be."""
+"""Called with the number of bytes received so far and, if the server says it, the total."""
 
 _CHUNK = 1 << 18
 _DROPPED = (ConnectionError, TimeoutError, http.client.HTTPException)
 
 
 class _StartOverError(Exception):
-    """The partial file is of no use to the server."""
+    """The server cannot resume from the partial file."""
 
 
 def download(
@@ -38,29 +38,29 @@ def download(
     attempts: int = 5,
     pause: float = 1.0,
 ) -> Path:
-    """`url` as the file `to`. `checksum` is `md5:…` or `sha256:…`. What an earlier call left in `to.part` is used.
+    """Download `url` to the file `to`, resuming from `to.part`. `checksum` is `md5:…` or `sha256:…`.
 
-    A connection that drops is taken up again up to `attempts` times, after `pause`, 2·`pause`, 4·`pause`, … seconds.
+    A dropped connection is tried again, `attempts` times in all, after `pause`, 2·`pause`, 4·`pause`, … seconds.
     """
     if to.exists() and matches(to, checksum):
         return to
-    part = to.with_name(to.name + ".part")
-    with _writing(part):
+    partial = to.with_name(to.name + ".part")
+    with _writing(partial):
         to.parent.mkdir(parents=True, exist_ok=True)
-        resumed = part.exists()
-    _fetch(url, part, checksum, progress or (lambda done, total: None), attempts, pause)
-    if resumed and not matches(part, checksum):  # the old half may be of another file; once more without it
-        part.unlink()
-        _fetch(url, part, checksum, progress or (lambda done, total: None), attempts, pause)
-    if not matches(part, checksum):
-        size = part.stat().st_size
-        part.unlink()
+        resumed = partial.exists()
+    _fetch(url, partial, checksum, progress or (lambda done, total: None), attempts, pause)
+    if resumed and not matches(partial, checksum):  # it may have been of another version: start over
+        partial.unlink()
+        _fetch(url, partial, checksum, progress or (lambda done, total: None), attempts, pause)
+    if not matches(partial, checksum):
+        size = partial.stat().st_size
+        partial.unlink()
         raise UnveilError(
             f"{url} is not the file that was expected: {size} bytes that do not have {checksum}; they were removed. "
             "Try again; if it happens twice, the file has changed or something on the way (a proxy?) alters it"
         )
     with _writing(to):
-        part.replace(to)
+        partial.replace(to)
     return to
 
 
@@ -86,17 +86,17 @@ def extract(archive: Path, into: Path) -> None:
             _move(Path(scratch), into)
 
 
-def _fetch(url: str, part: Path, checksum: str, progress: Progress, attempts: int, pause: float) -> None:
+def _fetch(url: str, partial: Path, checksum: str, progress: Progress, attempts: int, pause: float) -> None:
     for attempt in range(attempts):
         if attempt:
             time.sleep(pause * 2 ** (attempt - 1))
         try:
-            _fetch_once(url, part, progress)
+            _fetch_once(url, partial, progress)
             return
         except _StartOverError:
-            if matches(part, checksum):  # it was whole already: there is nothing after its end
+            if matches(partial, checksum):  # it was complete already: the server has no more bytes
                 return
-            part.unlink()
+            partial.unlink()
             problem: Exception | str = "the server would not resume"
         except urllib.error.HTTPError as error:
             error.close()
@@ -111,51 +111,51 @@ def _fetch(url: str, part: Path, checksum: str, progress: Progress, attempts: in
                 where = "no such host" if isinstance(error.reason, socket.gaierror) else "no connection"
                 raise UnveilError(
                     f"{url} cannot be reached ({where}: {error.reason}); check the network and try again, "
-                    f"or download it elsewhere to {part.with_suffix('')}"
+                    f"or download it elsewhere to {partial.with_suffix('')}"
                 ) from None
         except _DROPPED as error:
             problem = error
-    kept = f", and go on from the {part.stat().st_size} bytes that are there" if part.exists() else ""
-    raise UnveilError(f"{url}: gave up after {attempts} attempts ({problem}); try again later{kept}")
+    hint = f", and go on from the {partial.stat().st_size} bytes that are there" if partial.exists() else ""
+    raise UnveilError(f"{url}: gave up after {attempts} attempts ({problem}); try again later{hint}")
 
 
-def _fetch_once(url: str, part: Path, progress: Progress) -> None:
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"User-Agent": "unveil"} | ({"Range": f"bytes={have}-"} if have else {})
+def _fetch_once(url: str, partial: Path, progress: Progress) -> None:
+    received = partial.stat().st_size if partial.exists() else 0
+    headers = {"User-Agent": "unveil"} | ({"Range": f"bytes={received}-"} if received else {})
     try:
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30)
     except urllib.error.HTTPError as error:
-        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+        if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and received:
             error.close()
             raise _StartOverError from None
         raise
     with response:
         if response.status != http.HTTPStatus.PARTIAL_CONTENT:
-            have = 0  # the server sends everything, asked or not
-        elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            received = 0  # the server ignores the range and sends the whole file
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {received}-"):
             raise _StartOverError
         length = response.headers.get("Content-Length")
-        total = have + int(length) if length else None
-        with _writing(part), part.open("ab" if have else "wb") as file:
-            progress(have, total)
+        total = received + int(length) if length else None
+        with _writing(partial), partial.open("ab" if received else "wb") as file:
+            progress(received, total)
             while chunk := _read(response):
                 file.write(chunk)
-                have += len(chunk)
-                progress(have, total)
-    if total is not None and have < total:
-        raise ConnectionError(f"the connection ended at {have} of {total} bytes")
+                received += len(chunk)
+                progress(received, total)
+    if total is not None and received < total:
+        raise ConnectionError(f"the connection ended at {received} of {total} bytes")
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
     try:
         return response.read(_CHUNK)
-    except OSError as error:  # so that it is not taken for a fault of the disk
+    except OSError as error:  # so that it is not mistaken for a disk error
         raise ConnectionError(str(error)) from error
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Faults of the disk, as one sentence."""
+    """Turn disk errors into an UnveilError."""
     try:
         yield
     except _DROPPED:
@@ -175,7 +175,7 @@ def _unpack(archive: Path, into: Path) -> None:
                 path = PurePosixPath(name.replace("\\", "/"))
                 if path.is_absolute() or ".." in path.parts:
                     raise UnveilError(
-                        f"{archive} is not safe: it holds {name!r}, which lies outside; nothing was unpacked"
+                        f"{archive} is not safe: {name!r} is outside the target folder; nothing was unpacked"
                     )
             zipped.extractall(into)
         return
@@ -187,7 +187,7 @@ def _unpack(archive: Path, into: Path) -> None:
 
 
 def _move(source: Path, into: Path) -> None:
-    """Each thing in `source` by one rename where nothing is in its way, else file by file."""
+    """Move the contents of `source` into `into`; folders that exist in both are merged."""
     for path in sorted(source.iterdir()):
         target = into / path.name
         if path.is_dir() and target.is_dir():

@@ -1,4 +1,4 @@
-"""The data sets that go by a name: where each comes from, where it lies below the root, and what reads it."""
+"""The data sets of the catalog: where to download each, where it is stored below the root, and its reader."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from unveil.data.folders import read_folder, read_omniglot
 from unveil.data.readers import read_cifar10, read_cifar100, read_digits, read_fashion_mnist, read_mnist
 
 
-def there(path: Path) -> bool:
-    """Whether the file is there, or its `.gz`."""
+def exists_or_gz(path: Path) -> bool:
+    """Whether the file or its `.gz` exists."""
     return path.exists() or path.with_name(path.name + ".gz").exists()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """A file at its public home."""
+    """A file to download."""
 
     url: str
     checksum: str
@@ -32,19 +32,19 @@ class Remote:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a data set may lie below the root, and what must be there for it to be whole."""
+class Location:
+    """A location of a data set below the root, and the files that it needs to be complete."""
 
     path: str
     needs: tuple[str, ...] = ()
-    """Files or folders in it; a `.gz` of the same name will do."""
+    """Required files or folders in it; a `.gz` of the same name is accepted."""
 
     def missing(self, root: Path) -> Path | None:
-        """The first thing that is not there."""
-        at = root / self.path
-        if not at.exists():
-            return at
-        return next((at / name for name in self.needs if not there(at / name)), None)
+        """The first required file or folder that does not exist; None if the data set is complete."""
+        folder = root / self.path
+        if not folder.exists():
+            return folder
+        return next((folder / name for name in self.needs if not exists_or_gz(folder / name)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,22 +54,22 @@ class Entry:
     name: str
     description: str
     kind: str
-    """`images` or `files`, as in `Dataset.kind`."""
+    """`images` or `files`, as in `Items.kind`."""
     read: Callable[[Path], Dataset]
-    places: tuple[Place, ...] = ()
-    """In order of preference; none if it comes with an installed package."""
+    locations: tuple[Location, ...] = ()
+    """Possible locations in order of preference; empty if it comes with an installed package."""
     remotes: tuple[Remote, ...] = ()
     by_hand: str = ""
-    """What to do where `get` cannot help."""
+    """How to obtain the data where `get` cannot download it."""
 
     def find(self, root: Path) -> Path | None:
-        """Where it lies whole."""
-        return next((root / place.path for place in self.places if place.missing(root) is None), None)
+        """The first location at which the data set is complete."""
+        return next((root / location.path for location in self.locations if location.missing(root) is None), None)
 
 
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
 _OMNIGLOT = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python"
-_IDX = tuple(f"{split}-{part}-ubyte" for split in ("train", "t10k") for part in ("images-idx3", "labels-idx1"))
+_IDX = tuple(f"{split}-{kind}-ubyte" for split in ("train", "t10k") for kind in ("images-idx3", "labels-idx1"))
 _IMAGENET_FOLDERS = ("train", "val")
 
 
@@ -91,7 +91,7 @@ _ENTRIES = (
         description="70,000 handwritten digits, 28x28 grey",
         kind="images",
         read=read_mnist,
-        places=(Place(path="MNIST/raw", needs=_IDX),),
+        locations=(Location(path="MNIST/raw", needs=_IDX),),
         remotes=_idx_remotes(
             "https://ossci-datasets.s3.amazonaws.com/mnist",
             "MNIST/raw",
@@ -108,7 +108,7 @@ _ENTRIES = (
         description="70,000 pieces of clothing in 10 classes, 28x28 grey",
         kind="images",
         read=read_fashion_mnist,
-        places=(Place(path="FashionMNIST/raw", needs=_IDX),),
+        locations=(Location(path="FashionMNIST/raw", needs=_IDX),),
         remotes=_idx_remotes(
             "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
             "FashionMNIST/raw",
@@ -122,11 +122,11 @@ _ENTRIES = (
     ),
     Entry(
         name="cifar10",
-        description="60,000 photographs in 10 classes, 32x32 colour",
+        description="60,000 photographs in 10 classes, 32x32 color",
         kind="images",
         read=read_cifar10,
-        places=(
-            Place(
+        locations=(
+            Location(
                 path="cifar-10-batches-py",
                 needs=(*(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta"),
             ),
@@ -142,10 +142,10 @@ _ENTRIES = (
     ),
     Entry(
         name="cifar100",
-        description="60,000 photographs in 100 classes, 32x32 colour",
+        description="60,000 photographs in 100 classes, 32x32 color",
         kind="images",
         read=read_cifar100,
-        places=(Place(path="cifar-100-python", needs=("train", "test", "meta")),),
+        locations=(Location(path="cifar-100-python", needs=("train", "test", "meta")),),
         remotes=(
             Remote(
                 url=f"{_TORONTO}/cifar-100-python.tar.gz",
@@ -160,9 +160,9 @@ _ENTRIES = (
         description="32,460 drawings of 1,623 characters in 50 alphabets, 32x32 grey; omniglot:Greek is one alphabet",
         kind="images",
         read=read_omniglot,
-        places=(
-            Place(path="omniglot32.npz"),
-            Place(path="omniglot-py", needs=("images_background", "images_evaluation")),
+        locations=(
+            Location(path="omniglot32.npz"),
+            Location(path="omniglot-py", needs=("images_background", "images_evaluation")),
         ),
         remotes=tuple(
             Remote(url=f"{_OMNIGLOT}/{name}.zip", checksum=f"md5:{md5}", into="omniglot-py", unpack=True)
@@ -177,7 +177,7 @@ _ENTRIES = (
         description="1.28 million photographs in 1,000 classes (ILSVRC 2012)",
         kind="files",
         read=partial(read_folder, name="imagenet"),
-        places=(Place(path="imagenet", needs=_IMAGENET_FOLDERS),),
+        locations=(Location(path="imagenet", needs=_IMAGENET_FOLDERS),),
         by_hand="ask at https://image-net.org/download-images and unpack it to {path}/{{train,val}}/WNID/*.JPEG",
     ),
     Entry(
@@ -185,8 +185,8 @@ _ENTRIES = (
         description="3,400 photographs in 20 ImageNet classes, 10 of them dogs",
         kind="files",
         read=partial(read_folder, name="imagenet20"),
-        places=(Place(path="imagenet20", needs=_IMAGENET_FOLDERS),),
-        by_hand="it has no public home: copy it to {path}/{{train,val}}/WNID/*.JPEG",
+        locations=(Location(path="imagenet20", needs=_IMAGENET_FOLDERS),),
+        by_hand="it is not published: copy it to {path}/{{train,val}}/WNID/*.JPEG",
     ),
 )
 CATALOG: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}

@@ -17,7 +17,7 @@ from unveil.errors import UnveilError
 
 EXTENSIONS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
 UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
-"""What Pillow raises for a file that is no image, or only half of one."""
+"""Exceptions that Pillow raises for a file that is not an image or is cut off."""
 
 
 def image_files(folder: Path) -> tuple[Path, ...]:
@@ -31,7 +31,7 @@ def image_files(folder: Path) -> tuple[Path, ...]:
 
 
 def read_folder(folder: Path, name: str | None = None) -> Dataset:
-    """`DIR/CLASS/*.jpg`, or `DIR/train/CLASS/*.jpg` with `DIR/val` or `DIR/test` beside it. A class is its folder."""
+    """`DIR/CLASS/*.jpg`, or `DIR/train/CLASS/*.jpg` with `DIR/val` or `DIR/test` beside it. Each folder is a class."""
     if not folder.is_dir():
         raise UnveilError(f"{folder} is not a folder; expected one with a folder of images for each class")
     name = name or folder.resolve().name
@@ -77,7 +77,7 @@ def _subfolders(folder: Path) -> list[str]:
 
 
 def _split_folders(folder: Path) -> tuple[Path, Path | None]:
-    """Where the training and the test classes are. A class may be called `train`: alone, that makes no split."""
+    """The folders of the training and the test classes. `train` beside other class folders is a class, not a split."""
     top = _subfolders(folder)
     if "train" not in top or not _subfolders(folder / "train"):
         return folder, None
@@ -88,9 +88,9 @@ def _split_folders(folder: Path) -> tuple[Path, Path | None]:
 
 
 def _folder_split(root: Path, folder: Path, classes: tuple[str, ...]) -> Split:
-    if strange := sorted(set(_subfolders(folder)) - set(classes)):
+    if unknown := sorted(set(_subfolders(folder)) - set(classes)):
         raise UnveilError(
-            f"{folder / strange[0]} is a class that the training folder has not; "
+            f"{folder / unknown[0]} is a class that the training folder does not have; "
             "add it there too, or take it out of the test folder"
         )
     files: list[Path] = []
@@ -107,31 +107,33 @@ def _folder_split(root: Path, folder: Path, classes: tuple[str, ...]) -> Split:
 
 
 def _chosen(alphabets: Iterable[str], alphabet: str | None, path: Path) -> set[str]:
-    known = set(alphabets)
+    available = set(alphabets)
     if alphabet is None:
-        return known
-    if alphabet not in known:
-        matches = difflib.get_close_matches(alphabet, known, n=1, cutoff=0.4)
-        hint = f"did you mean omniglot:{matches[0]}?" if matches else f"there are {', '.join(sorted(known)) or 'none'}"
+        return available
+    if alphabet not in available:
+        matches = difflib.get_close_matches(alphabet, available, n=1, cutoff=0.4)
+        hint = (
+            f"did you mean omniglot:{matches[0]}?" if matches else f"there are {', '.join(sorted(available)) or 'none'}"
+        )
         raise UnveilError(f"{path} has no alphabet {alphabet!r}; {hint}")
     return {alphabet}
 
 
 def _omniglot_array(path: Path, alphabet: str | None) -> Iterator[tuple[str, NDArray[np.uint8]]]:
-    parts: list[tuple[NDArray[np.str_], NDArray[np.uint8], NDArray[np.int64]]] = []
+    subsets: list[tuple[NDArray[np.str_], NDArray[np.uint8], NDArray[np.int64]]] = []
     try:
         with np.load(path, allow_pickle=False) as file:
-            for part in ("background", "evaluation"):
-                names, images, labels = (file[f"{key}_{part}"] for key in ("characters", "images", "labels"))
+            for subset in ("background", "evaluation"):
+                names, images, labels = (file[f"{key}_{subset}"] for key in ("characters", "images", "labels"))
                 if images.dtype != np.uint8 or images.shape[1:] != (32, 32) or len(images) != len(labels):
                     raise ValueError(f"{images.dtype} images {images.shape}, labels {labels.shape}")
                 if set(np.unique(labels)) != set(range(len(names))):
-                    raise ValueError(f"the {part} labels are not 0..{len(names) - 1}")
-                parts.append((names, images, labels))
+                    raise ValueError(f"the {subset} labels are not 0..{len(names) - 1}")
+                subsets.append((names, images, labels))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise UnveilError(f"{path} is not a sound omniglot32.npz ({error}); fetch it again") from error
-    chosen = _chosen((str(name).split("/")[0] for names, _, _ in parts for name in names), alphabet, path)
-    for names, images, labels in parts:
+        raise UnveilError(f"{path} is not a valid omniglot32.npz ({error}); fetch it again") from error
+    chosen = _chosen((str(name).split("/")[0] for names, _, _ in subsets for name in names), alphabet, path)
+    for names, images, labels in subsets:
         for index, name in enumerate(names):
             if str(name).split("/")[0] in chosen:
                 yield str(name), images[labels == index]

@@ -1,4 +1,4 @@
-"""What is to be classified: images in memory, image files, or vectors. One type for all of them."""
+"""`Items`: one type for images in memory, image files and vectors."""
 
 import hashlib
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 PIECE = 8192
-"""Rows that are read together, so that memory-mapped files need little memory."""
+"""Rows that are read at a time, so that memory-mapped files need little memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Items:
         return self.values if self.kind == "files" else ()
 
     def take(self, rows: Rows | slice) -> "Items":
-        """Some of the rows."""
+        """The items of these rows."""
         if self.kind != "files" or isinstance(rows, slice):
             return Items(self.kind, self.values[rows])
         return Items(self.kind, tuple(self.values[row] for row in rows))
@@ -59,14 +59,14 @@ class Items:
         return [self.take(slice(start, start + size)) for start in range(0, len(self), size)]
 
     def and_then(self, others: "Items") -> "Items":
-        """These rows and those of `others`, which must be of the same kind."""
+        """These items followed by `others`, which must be of the same kind."""
         assert self.kind == others.kind
         if self.kind == "files":
             return Items(self.kind, (*self.values, *others.values))
         return Items(self.kind, np.concatenate([self.values, others.values]))
 
     def fingerprint(self) -> str:
-        """A short text that changes with the content: of bytes, or for files of their names, sizes and times."""
+        """A short hash of the content; for image files, of their names, sizes and modification times."""
         digest = hashlib.sha256()
         if self.kind == "files":
             for path in self.paths:

@@ -1,4 +1,4 @@
-"""People's own data: KNOWN, with labels, and NEW, without, as a task."""
+"""Read user data as a task: KNOWN has labels, NEW has none."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from unveil.errors import UnveilError
 
 
 def read_task(known: Path, new: Path | None) -> Task:
-    """Known items first, then new ones; they must be of one kind. Without NEW, the known items alone."""
+    """The items of KNOWN, then those of NEW, which must be of the same kind; without NEW, those of KNOWN alone."""
     labelled = load(str(known))
     train, columns = labelled.train, arrays.columns(known)
     task = Task(
@@ -31,11 +31,11 @@ def read_task(known: Path, new: Path | None) -> Task:
         return task
     items, new_ids = read_new(new, columns)
     check_alike(train.items, items, known, new)
-    taken = set(train.ids)
+    known_ids = set(train.ids)
     return Task(
         name=f"{known.resolve().stem}-{new.resolve().stem}",
         items=train.items.and_then(items),
-        ids=(*train.ids, *(f"new/{name}" if name in taken else name for name in new_ids)),
+        ids=(*train.ids, *(f"new/{name}" if name in known_ids else name for name in new_ids)),
         labels=np.concatenate([train.labels, np.full(len(items), UNLABELLED)]),
         known=labelled.classes,
         columns=columns,
@@ -60,22 +60,23 @@ def read_new(path: Path, columns: Sequence[str] = ()) -> tuple[Items, tuple[str,
     if items.kind == "vectors":
         items = Items.of(items.array[:, column_order(arrays.columns(path), columns, path)])
     if len(set(ids)) < len(ids):
-        twice = Counter(ids).most_common(1)[0][0]
-        raise UnveilError(f"{path}: the id {twice!r} stands on more than one row; ids must differ")
+        repeated = Counter(ids).most_common(1)[0][0]
+        raise UnveilError(f"{path}: the id {repeated!r} occurs in more than one row; ids must be unique")
     return items, ids or item_ids("new", len(items))
 
 
 def column_order(given: Sequence[str], wanted: Sequence[str], path: Path) -> list[int] | slice:
-    """Where each of the wanted columns is; all as they are where one side has no names, or has a name twice."""
+    """Index of each wanted column among the given ones; no reordering where either side lacks or repeats names."""
     if not given or not wanted or len(set(wanted)) < len(wanted) or len(set(given)) < len(given):
         return slice(None)
-    place = {name: index for index, name in enumerate(given)}
-    missing, extra = [name for name in wanted if name not in place], sorted(set(given) - set(wanted), key=place.get)  # type: ignore[arg-type]
+    index_of = {name: index for index, name in enumerate(given)}
+    missing = [name for name in wanted if name not in index_of]
+    extra = [name for name in given if name not in set(wanted)]
     if missing or extra:
-        parts = [f"lacks {_listed(missing)}"] if missing else []
-        parts += [f"has {_listed(extra)}, which known items do not have"] if extra else []
-        raise UnveilError(f"{path} {' and '.join(parts)}: give the same columns to known and new items")
-    return [place[name] for name in wanted]
+        problems = [f"lacks {_listed(missing)}"] if missing else []
+        problems += [f"has {_listed(extra)}, which known items do not have"] if extra else []
+        raise UnveilError(f"{path} {' and '.join(problems)}: give the same columns to known and new items")
+    return [index_of[name] for name in wanted]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -83,7 +84,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def check_alike(known_items: Items, new_items: Items, known: Path, new: Path) -> None:
-    """Both must be folders, or arrays whose items have one kind and size."""
+    """Raise an error unless both are folders, or arrays whose items have the same type and shape."""
     if known_items.kind == new_items.kind == "files":
         return
     if "files" in (known_items.kind, new_items.kind):

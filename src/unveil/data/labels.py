@@ -1,6 +1,5 @@
-"""Labels as people give them: numbers or text, with -1, None, NaN or an empty text where nobody knows."""
+"""Read labels of users: numbers or text, with -1, None, NaN or an empty text for unlabelled rows."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ PREFIXES = ("novel-", "new-", "cluster-", "discovered-")
 
 @dataclass(frozen=True)
 class Classes:
-    """The known classes as they were given, and names for novel ones that no known class has."""
+    """The known classes as they were given, and unused names for novel ones."""
 
     known: NDArray[Any]
 
@@ -31,9 +30,9 @@ class Classes:
         return np.array([f"{(free or ['unveil-novel-'])[0]}{i}" for i in range(count)], dtype=object)
 
     def named(self, indices: NDArray[np.int64], novel: int) -> NDArray[Any]:
-        """Labels of class indices, known ones first."""
-        every = [*self.known.tolist(), *self.novel(novel).tolist()]
-        names = np.array(every, dtype=np.int64 if self.numeric else object)
+        """The labels of class indices, in which known classes come before `novel` novel ones."""
+        labels = [*self.known.tolist(), *self.novel(novel).tolist()]
+        names = np.array(labels, dtype=np.int64 if self.numeric else object)
         return names[indices]
 
 
@@ -51,23 +50,27 @@ def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
     if values.dtype.kind == "b":
         values = values.astype(np.int64)
     if values.dtype.kind in "iu":
-        given = values != -1
-        known, index = np.unique(values[given], return_inverse=True)
-        return _indexed(Classes(known.astype(np.int64)), given, index)
+        labelled = values != -1
+        known, index = np.unique(values[labelled], return_inverse=True)
+        return _indexed(Classes(known.astype(np.int64)), labelled, index)
     if values.dtype.kind == "f":
         return read_labels(_whole(values), rows)
-    given = np.array([not _missing(value) for value in values.tolist()])
-    kept = [value for value, is_given in zip(values.tolist(), given, strict=True) if is_given]
-    if kept and all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in kept):
-        known, index = np.unique(np.array(kept, dtype=np.int64), return_inverse=True)
-        return _indexed(Classes(known), given, index)
-    known, index = np.unique(np.array([str(value) for value in kept], dtype=str), return_inverse=True)
-    return _indexed(Classes(known.astype(object)), given, index)
+    labelled = np.array([not _missing(value) for value in values.tolist()])
+    known_labels = [value for value, is_labelled in zip(values.tolist(), labelled, strict=True) if is_labelled]
+    if known_labels and all(
+        isinstance(value, int | np.integer) and not isinstance(value, bool) for value in known_labels
+    ):
+        known, index = np.unique(np.array(known_labels, dtype=np.int64), return_inverse=True)
+        return _indexed(Classes(known), labelled, index)
+    known, index = np.unique(np.array([str(value) for value in known_labels], dtype=str), return_inverse=True)
+    return _indexed(Classes(known.astype(object)), labelled, index)
 
 
-def _indexed(classes: Classes, given: NDArray[np.bool_], index: NDArray[np.int64]) -> tuple[Classes, NDArray[np.int64]]:
-    labels = np.full(len(given), -1, dtype=np.int64)
-    labels[given] = index
+def _indexed(
+    classes: Classes, labelled: NDArray[np.bool_], index: NDArray[np.int64]
+) -> tuple[Classes, NDArray[np.int64]]:
+    labels = np.full(len(labelled), -1, dtype=np.int64)
+    labels[labelled] = index
     return classes, labels
 
 
@@ -85,8 +88,3 @@ def _missing(value: Any) -> bool:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return True
     return value in (-1, "-1", "") or type(value).__name__ in ("NAType", "NaTType")
-
-
-def merged(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Labels of several sources, as text where they differ in kind."""
-    return np.concatenate([np.asarray(part, dtype=object) for part in parts])

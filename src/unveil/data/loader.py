@@ -17,7 +17,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Batch:
-    """Labelled rows come first, so that both kinds are slices and no step waits for a mask."""
+    """One batch. Labelled rows come first, so that both kinds are slices and no step waits for a mask."""
 
     views: tuple[Tensor, ...]
     y: Tensor
@@ -34,10 +34,10 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True)
 class Loader:
-    """Deals `rows` of the views out in batches.
+    """Divides `rows` of the views into batches.
 
-    With `labelled_per_batch` each batch has so many labelled rows and the rest unlabelled ones; an epoch is one pass
-    over the labelled rows and the unlabelled ones are gone through as often as it takes. Otherwise both kinds are
+    With `labelled_per_batch` each batch has that many labelled rows and is filled up with unlabelled ones; an epoch is
+    one pass over the labelled rows, and unlabelled rows are repeated as often as needed. Otherwise both kinds are
     shuffled together.
     """
 
@@ -50,13 +50,13 @@ class Loader:
     n_views: int = 2
     labelled_per_batch: int | None = None
     unlabelled_only: bool = False
-    """The unlabelled rows alone, in the same order and as many batches, for methods that do not use the others."""
+    """Leave out the labelled rows, for methods that do not use them; order and number of batches stay the same."""
     classes_per_batch: int | None = None
-    """With so many known classes in each batch, every one of them has equally many items there."""
+    """Known classes in each batch, with equally many items of each; None: batches are not balanced."""
     passes: int = 1
     """How often an epoch goes through the rows."""
     augment_single_view: bool = True
-    """Stages with one view see it augmented, also where the first of two views is the clean item."""
+    """Augment the view of single-view stages, even where the first of two views is the clean item."""
 
     def steps(self) -> int:
         """Batches in an epoch."""
@@ -74,7 +74,7 @@ class Loader:
 
     def _seeds(self, epoch: int, step: int) -> tuple[int | None, ...]:
         seeds: list[int | None] = [rng.number(self.seed, f"view{i}", epoch, step) for i in range(self.n_views)]
-        if self.views.first_view_clean and (self.n_views > 1 or not self.augment_single_view):
+        if self.views.first_view_clean if self.n_views > 1 else not self.augment_single_view:
             seeds[0] = None
         return tuple(seeds)
 
@@ -95,14 +95,20 @@ class Loader:
             return [self._labelled_first(mixed[i : i + self.batch]) for i in range(0, len(mixed), self.batch)]
         labelled = self.rows[self.labels[self.rows] != UNLABELLED]
         unlabelled = self.rows[self.labels[self.rows] == UNLABELLED]
-        each = self.labelled_per_batch
-        first = generator.permutation(labelled)
-        count = -(-len(first) // each)
-        passes = -(-count * (self.batch - each) // max(len(unlabelled), 1))
-        second = np.concatenate([generator.permutation(unlabelled) for _ in range(passes)] or [unlabelled])
-        rest = self.batch - each
+        n_labelled = self.labelled_per_batch
+        labelled_order = generator.permutation(labelled)
+        n_batches = -(-len(labelled_order) // n_labelled)
+        passes = -(-n_batches * (self.batch - n_labelled) // max(len(unlabelled), 1))
+        unlabelled_order = np.concatenate([generator.permutation(unlabelled) for _ in range(passes)] or [unlabelled])
+        n_unlabelled = self.batch - n_labelled
         return [
-            np.concatenate([first[i * each : (i + 1) * each], second[i * rest : (i + 1) * rest]]) for i in range(count)
+            np.concatenate(
+                [
+                    labelled_order[i * n_labelled : (i + 1) * n_labelled],
+                    unlabelled_order[i * n_unlabelled : (i + 1) * n_unlabelled],
+                ]
+            )
+            for i in range(n_batches)
         ]
 
     def _balanced(self, generator: np.random.Generator, count: int) -> list[Rows]:
@@ -114,8 +120,8 @@ class Loader:
         batches = []
         for _ in range(-(-len(self.rows) // self.batch)):
             chosen = generator.choice(classes, count, replace=False)
-            each = [generator.choice(members[label], max(1, self.batch // count)) for label in chosen]
-            batches.append(np.concatenate(each))
+            drawn = [generator.choice(members[label], max(1, self.batch // count)) for label in chosen]
+            batches.append(np.concatenate(drawn))
         return batches
 
     def _labelled_first(self, rows: Rows) -> Rows:

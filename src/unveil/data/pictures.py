@@ -1,4 +1,4 @@
-"""Image files as pictures: decoded, upright, in RGB, cropped. Nothing here needs torch."""
+"""Decode image files: upright, in RGB, cropped. Needs no torch."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ ImageFile.LOAD_TRUNCATED_IMAGES = False  # a cut-off file is an error, not a hal
 
 
 def read_image(path: Path, at_least: int = 0) -> Image.Image:
-    """A file as RGB, upright. A JPEG is decoded at the smallest scale that keeps both sides `at_least` so long."""
+    """A file as RGB, upright. A JPEG is decoded at the smallest scale at which both sides have `at_least` pixels."""
     try:
         picture: Image.Image = Image.open(path)
         if at_least:
@@ -24,7 +24,7 @@ def read_image(path: Path, at_least: int = 0) -> Image.Image:
 
 
 def as_rgb(picture: Image.Image) -> Image.Image:
-    """Any mode as RGB: what is transparent becomes white, 16-bit grey keeps its upper 8 bits."""
+    """Convert any mode to RGB: transparent pixels become white, 16-bit grey keeps its upper 8 bits."""
     if picture.mode.startswith("I"):
         wide = np.asarray(picture)
         shift = 8 if wide.max(initial=0) > 255 else 0
@@ -36,7 +36,7 @@ def as_rgb(picture: Image.Image) -> Image.Image:
 
 
 def crop(picture: Image.Image, config: Augment, generator: np.random.Generator) -> NDArray[np.uint8]:
-    """A random resized crop (area share and a ratio of sides from 3/4 to 4/3), mirrored every second time."""
+    """A random resized crop (share of the area, ratio of sides from 3/4 to 4/3), mirrored half of the time."""
     assert config.size is not None
     low, high = config.crop or (1.0, 1.0)
     area = picture.width * picture.height * generator.uniform(low, high)

@@ -1,4 +1,4 @@
-"""Read the small benchmark data sets (CIFAR, MNIST and its kin, digits) from the layouts they are published in."""
+"""Read the small benchmark data sets (CIFAR, MNIST, Fashion-MNIST, digits) in their published formats."""
 
 import gzip
 import math
@@ -116,7 +116,7 @@ def _read_idx_pairs(folder: Path, name: str, classes: tuple[str, ...]) -> Datase
 
 
 def _latin1(text: str, encoding: str = "latin1") -> bytes:
-    """What `_codecs.encode` does in pickles of protocol 2, and nothing else of what it can do."""
+    """A replacement for `_codecs.encode` that allows only what pickles of protocol 2 need."""
     if encoding != "latin1":
         raise ValueError(f"unexpected encoding {encoding!r}")
     return text.encode("latin1")
@@ -127,13 +127,13 @@ _ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy", "dtype"): np.dtype,
     ("_codecs", "encode"): _latin1,
 }
-for _package in ("numpy.core", "numpy._core"):  # before and since numpy 2; arrays themselves name the two functions
+for _package in ("numpy.core", "numpy._core"):  # names before and since numpy 2; the functions are taken from an array
     _ALLOWED[f"{_package}.multiarray", "_reconstruct"] = np.empty(1).__reduce__()[0]
     _ALLOWED[f"{_package}.numeric", "_frombuffer"] = np.empty(1).__reduce_ex__(5)[0]
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """A pickle can call anything it can name; this one can only name what rebuilds a numpy array."""
+    """A restricted unpickler: a pickle can call whatever it names, and here it can only name parts of a numpy array."""
 
     def __init__(self, file: IO[bytes], path: Path) -> None:
         super().__init__(file, encoding="bytes")  # the original files were written by Python 2

@@ -1,6 +1,6 @@
-"""A task: labelled items of known classes and unlabelled items of novel ones, with the truth kept apart.
+"""A task: labelled items of known classes and unlabelled items of novel ones, with the truth in a separate object.
 
-Data sets, people's own files and arrays all become the same `Task` (here, in known_new.py and in the estimator).
+Data sets, user files and arrays all become the same `Task` (here, in known_new.py and in the estimator).
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ UNLABELLED = -1
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """All that training may see."""
+    """Everything that training may see."""
 
     name: str
     items: Items
@@ -64,25 +64,25 @@ class Task:
         return str(row) if self.ids is None else self.ids[row]
 
     def take(self, rows: NDArray[np.int64]) -> "Task":
-        """The task of some of the rows."""
+        """The task restricted to these rows."""
         ids = None if self.ids is None else tuple(self.ids[row] for row in rows)
         return replace(self, items=self.items.take(rows), labels=self.labels[rows], ids=ids)
 
     def with_labels(self, labels: Mapping[str, str]) -> "Task":
-        """The task with further labels by id; names that no known class has become known classes."""
+        """The task with additional labels, given by id; a label that is not a known class yet becomes one."""
         assert self.ids is not None
-        place = {str(name): index for index, name in enumerate(self.known)}
-        known = [*self.known, *(name for name in dict.fromkeys(labels.values()) if name not in place)]
-        place |= {str(name): index for index, name in enumerate(known)}
+        index_of = {str(name): index for index, name in enumerate(self.known)}
+        known = [*self.known, *(name for name in dict.fromkeys(labels.values()) if name not in index_of)]
+        index_of |= {str(name): index for index, name in enumerate(known)}
         indices = [
-            place[labels[name]] if name in labels else old for name, old in zip(self.ids, self.labels, strict=True)
+            index_of[labels[name]] if name in labels else old for name, old in zip(self.ids, self.labels, strict=True)
         ]
         return replace(self, known=tuple(known), labels=np.array(indices, dtype=np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """What only evaluation may see."""
+    """The true novel classes, which only evaluation may see."""
 
     novel: tuple[str, ...]
     unlabelled: NDArray[np.int64]
@@ -94,8 +94,8 @@ class Truth:
 def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
     """Split a data set by class. Known and novel classes are always disjoint."""
     known = _names(settings.known, dataset.classes, "known")
-    rest = tuple(name for name in dataset.classes if name not in set(known))
-    novel = rest if settings.novel is None else _names(settings.novel, rest, "novel", everything=dataset.classes)
+    others = tuple(name for name in dataset.classes if name not in set(known))
+    novel = others if settings.novel is None else _names(settings.novel, others, "novel", everything=dataset.classes)
     if shared := sorted(set(known) & set(novel)):
         raise UnveilError(
             f"{len(shared)} class(es) are both known and novel ({', '.join(shared[:3])}): "
@@ -110,8 +110,8 @@ def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
     renumber = np.array([position.get(name, -1) for name in dataset.classes])
     rows, labels = _select(dataset.train, renumber, settings.per_class)
     if settings.imbalance > 1:
-        kept = imbalanced(labels, len(known), settings.imbalance)
-        rows, labels = rows[kept], labels[kept]
+        chosen = imbalanced(labels, len(known), settings.imbalance)
+        rows, labels = rows[chosen], labels[chosen]
     counts = np.bincount(labels, minlength=len(position))
     if empty := [name for name, count in zip(position, counts, strict=True) if count == 0]:
         raise UnveilError(
@@ -136,15 +136,15 @@ def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
 
 
 def imbalanced(labels: NDArray[np.int64], known: int, ratio: float) -> NDArray[np.int64]:
-    """Which rows stay when class i of C, known and novel ones apart, keeps ratio^(−i/(C−1)) of its items."""
-    kept = []
+    """The rows that remain when class i of C (known and novel ones separately) keeps ratio^(−i/(C−1)) of its items."""
+    rows = []
     classes = int(labels.max()) + 1
     for first, last in ((0, known), (known, classes)):
-        for place, label in enumerate(range(first, last)):
+        for rank, label in enumerate(range(first, last)):
             members = np.flatnonzero(labels == label)
-            share = ratio ** (-place / max(1, last - first - 1))
-            kept.append(members[: max(1, round(share * len(members)))])
-    return np.sort(np.concatenate(kept))
+            share = ratio ** (-rank / max(1, last - first - 1))
+            rows.append(members[: max(1, round(share * len(members)))])
+    return np.sort(np.concatenate(rows))
 
 
 def _select(
@@ -165,7 +165,7 @@ def _select(
 def _names(
     choice: int | tuple[str, ...] | str, offered: tuple[str, ...], key: str, everything: tuple[str, ...] | None = None
 ) -> tuple[str, ...]:
-    """The classes that a setting names: the first n of those offered, a list, or a file with a name a line."""
+    """The classes that a setting names: the first n of those offered, a list, or a file with one name per line."""
     if isinstance(choice, str) and choice.startswith("not "):
         others = set(_listed(choice.removeprefix("not "), key))
         return tuple(name for name in offered if name not in others)
@@ -194,6 +194,6 @@ def _listed(source: str, key: str) -> tuple[str, ...]:
     else:
         path = Path(source)
         if not path.is_file():
-            raise UnveilError(f"data.{key}: no class list at {path}: give a text file with a class name a line")
+            raise UnveilError(f"data.{key}: no class list at {path}: give a text file with one class name per line")
         text = path.read_text(encoding="utf-8")
     return tuple(line.strip() for line in text.splitlines() if line.strip())

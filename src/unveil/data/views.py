@@ -32,10 +32,10 @@ class Draw:
 
 
 class Views(Protocol):
-    """Where batches come from."""
+    """A source of views of items."""
 
     shape: tuple[int, ...]
-    """Of one item as the network sees it."""
+    """Shape of one item as the network sees it."""
     first_view_clean: bool
     """Only the second view is augmented."""
 
@@ -74,11 +74,11 @@ class ImageViews:
 
 
 class VectorViews:
-    """Embeddings or table rows. A perturbed view is moved to a neighbour, loses features, or has noise in proportion to
-    each feature's spread, as the settings say.
+    """Embeddings or table rows. By the settings, a perturbed view is moved toward a neighbor, loses some features, or
+    gets noise in proportion to the spread of each feature.
 
-    Items (n, views, features) bring their views along: the first is the clean one, and a random one of the others takes
-    the place of the perturbed one.
+    Items (n, views, features) contain their own views: the first is the clean one, and a random one of the others is
+    used as the perturbed view.
     """
 
     first_view_clean = True
@@ -89,7 +89,7 @@ class VectorViews:
     def __init__(
         self, items: Vectors, data: Data, config: Augment, device: torch.device, like: "VectorViews | None" = None
     ) -> None:
-        """`like`: other items by whose mean and spread these are scaled."""
+        """`like`: views whose mean and spread are used to scale these items."""
         self.items, self.config, self.device = items, config, device
         self.shape: tuple[int, ...] = (items.shape[-1],)
         if like is not None:
@@ -108,16 +108,16 @@ class VectorViews:
         for draw in draws:
             x = (torch.from_numpy(self.items[draw.rows]).to(self.device, non_blocking=True) - self.mean) / self.scale
             clean = x if x.ndim == 2 else x[:, 0]
-            yield tuple(clean if seed is None else self._other(x, seed) for seed in draw.seeds)
+            yield tuple(clean if seed is None else self._perturbed(x, seed) for seed in draw.seeds)
 
-    def _other(self, x: Tensor, seed: int) -> Tensor:
+    def _perturbed(self, x: Tensor, seed: int) -> Tensor:
         generator = torch.Generator(self.device).manual_seed(seed)
         if x.ndim == 2:
             moved = augment.mixed(x, self.config.mix, generator) if self.config.mix else x
-            kept = augment.dropped(moved, self.config.dropout, generator) if self.config.dropout else moved
-            return augment.noisy(kept, self.noise, generator) if self.config.noise else kept
-        which = torch.randint(1, x.shape[1], (len(x),), generator=generator, device=self.device)
-        return x[torch.arange(len(x), device=self.device), which]
+            dropped = augment.dropped(moved, self.config.dropout, generator) if self.config.dropout else moved
+            return augment.noisy(dropped, self.noise, generator) if self.config.noise else dropped
+        chosen = torch.randint(1, x.shape[1], (len(x),), generator=generator, device=self.device)
+        return x[torch.arange(len(x), device=self.device), chosen]
 
 
 class FileViews:
@@ -186,11 +186,11 @@ def make_views(
 
 
 def _statistics(data: Data, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    def spread(values: tuple[float, ...], key: str) -> Any:
+    def per_channel(values: tuple[float, ...], key: str) -> Any:
         if len(values) not in (1, channels):
             raise UnveilError(
                 f"data.{key} has {len(values)} values for images of {channels} channel(s): give 1 or {channels}"
             )
         return torch.tensor(values * (channels // len(values)), device=device)
 
-    return spread(data.mean, "mean"), spread(data.std, "std")
+    return per_channel(data.mean, "mean"), per_channel(data.std, "std")

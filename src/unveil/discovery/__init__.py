@@ -1,1 +1,1 @@
-"""Discovery on people's own data: the estimator, the number of classes, rehearsals and forecast, the predictor."""
+"""Discovery on own data: the estimator, the number of classes, rehearsals and forecast, the predictor."""

@@ -8,13 +8,13 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from unveil.numerics import Labels, Matrix, spread_rows, squared_distances, sums_by_label
 
 SAMPLE = 50_000
-"""Rows from which centers are found; the others are only assigned."""
+"""Rows to which centers are fitted; the others are only assigned."""
 PIECE = 20_000
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Centres, the cluster of each unlabelled row, and the mean squared distance of those rows to their center."""
+    """Centers (k, d), the cluster of each row, and the mean squared distance of the rows to their centers."""
 
     centers: Matrix
     labels: Labels
@@ -38,8 +38,7 @@ def semi_kmeans(
 ) -> Clusters:
     """k-means of `x` with `clusters` clusters, the first of which are the classes of the labelled rows.
 
-    Labelled rows never leave their class but pull at its center; the other centers start by k-means++ among the rows of
-    `x`, the farther from all centers so far the likelier.
+    Labelled rows stay in their class and count in its center; the other centers are initialised by k-means++ on `x`.
     """
     rows = spread_rows(len(x), SAMPLE)
     sample, classes = np.ascontiguousarray(x[rows], dtype=np.float32), int(y.max()) + 1 if len(y) else 0
@@ -50,7 +49,7 @@ def semi_kmeans(
     for trial in range(n_init):
         centers = np.concatenate([known, _seeded(sample, known, clusters - classes, seed + trial)])
         for _ in range(iterations):
-            labels, apart = _nearest(sample, centers)
+            labels, distances = _nearest(sample, centers)
             total = sums_by_label(sample, labels, len(centers))
             size = np.bincount(labels, minlength=len(centers)).astype(np.float64)
             total[:classes] += sums
@@ -60,7 +59,7 @@ def semi_kmeans(
             centers = new
             if moved < 1e-6 * float(np.square(centers).sum() + 1e-12):
                 break
-        score = float(apart.mean())
+        score = float(distances.mean())
         if best is None or score < best[0]:
             best = score, centers
     assert best is not None
@@ -73,44 +72,44 @@ def relative_distance(x: Matrix, centers: Matrix) -> Matrix:
     if len(centers) < 2:
         return confidence
     for start in range(0, len(x), PIECE):
-        apart = np.sqrt(squared_distances(x[start : start + PIECE], centers))
-        first, second = np.partition(apart, 1, axis=1)[:, :2].T
+        distances = np.sqrt(squared_distances(x[start : start + PIECE], centers))
+        first, second = np.partition(distances, 1, axis=1)[:, :2].T
         confidence[start : start + PIECE] = second / np.maximum(first + second, 1e-12)
     return confidence
 
 
 def _seeded(x: Matrix, known: Matrix, count: int, seed: int) -> Matrix:
-    """k-means++ centers in addition to those that are there."""
+    """`count` k-means++ centers in addition to the known ones."""
     if count <= 0:
         return np.empty((0, x.shape[1]), dtype=np.float32)
     if len(known) == 0:
         centers: Matrix = kmeans_plusplus(x, min(count, len(x)), random_state=seed)[0]
         return centers
     draw = np.random.default_rng(seed)
-    apart = _nearest(x, known)[1].astype(np.float64)
+    distances = _nearest(x, known)[1].astype(np.float64)
     chosen: list[int] = []
     for _ in range(min(count, len(x))):
-        weight = apart / apart.sum() if apart.sum() > 0 else np.full(len(x), 1 / len(x))
+        weight = distances / distances.sum() if distances.sum() > 0 else np.full(len(x), 1 / len(x))
         chosen.append(int(draw.choice(len(x), p=weight)))
-        apart = np.minimum(apart, np.square(x - x[chosen[-1]]).sum(axis=1))
+        distances = np.minimum(distances, np.square(x - x[chosen[-1]]).sum(axis=1))
     return x[chosen]
 
 
 def _nearest(x: Matrix, centers: Matrix) -> tuple[Labels, Matrix]:
     """The nearest center of each row and the squared distance to it."""
     half = np.square(centers).sum(axis=1) / 2
-    labels, apart = np.empty(len(x), dtype=np.int64), np.empty(len(x), dtype=np.float32)
+    labels, distances = np.empty(len(x), dtype=np.int64), np.empty(len(x), dtype=np.float32)
     for start in range(0, len(x), PIECE):
-        part = np.asarray(x[start : start + PIECE], dtype=np.float32)
-        score = part @ centers.T - half
+        piece = np.asarray(x[start : start + PIECE], dtype=np.float32)
+        score = piece @ centers.T - half
         best = score.argmax(axis=1)
         labels[start : start + PIECE] = best
-        gap = np.square(part).sum(axis=1) - 2 * score[np.arange(len(part)), best]
-        apart[start : start + PIECE] = np.maximum(gap, 0)
-    return labels, apart
+        gap = np.square(piece).sum(axis=1) - 2 * score[np.arange(len(piece)), best]
+        distances[start : start + PIECE] = np.maximum(gap, 0)
+    return labels, distances
 
 
 def assigned(x: Matrix, centers: Matrix) -> Clusters:
-    """Every row in the cluster of the nearest center."""
-    labels, apart = _nearest(x, centers)
-    return Clusters(centers, labels, float(apart.mean()) if len(apart) else 0.0)
+    """Assign every row to the cluster of its nearest center."""
+    labels, distances = _nearest(x, centers)
+    return Clusters(centers, labels, float(distances.mean()) if len(distances) else 0.0)

@@ -1,4 +1,4 @@
-"""`unveil discover --continue RUN`: discover again, with what people said on the review page."""
+"""`unveil discover --continue RUN`: discover again, with the corrections of the review page."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from unveil.runs.review_log import LOG
 def continue_run(
     run: Path, *, out: Path, stages: Path, root: Path | None = None, n_novel: int | None = None
 ) -> dict[str, Any]:
-    """A new run in `out`: named clusters are known classes now, and rejected items stay out of their old class."""
+    """A new run in `out`: named clusters become known classes, and rejected items stay out of their previous class."""
     corrections, unnamed = from_review(run)
     source = load(run).record["source"]
     changes = {"data.n_novel": n_novel or max(1, unnamed)}
@@ -22,7 +22,7 @@ def continue_run(
     if source["kind"] == "data set":
         return run_recipe(settings, out=out, stages=stages, root=root, corrections=corrections)
     if source["kind"] != "files":
-        raise UnveilError(f"{run} was made from {source['kind']} in memory, which are not there any more: fit again")
+        raise UnveilError(f"{run} was made from {source['kind']} in memory, which were not stored: fit again")
     return run_own_data(
         Path(source["known"]),
         Path(source["new"]),

@@ -1,15 +1,17 @@
-"""How many novel classes are there? Known classes say what a class is; nothing here sees a label of a novel one.
+"""Estimate the number of novel classes from known classes; labels of novel classes are never used.
 
 - *merge height*: Ward's tree of the unlabelled items is cut at the height at which trees of known classes fall into
   their true number of classes. This is the estimate.
-- *labelled accuracy*: k-means on labelled and unlabelled items together, for many numbers of clusters; where the
-  labelled items come out best (the search used for generalised category discovery).
-- *probe classes*: some known classes are hidden among the unlabelled items and k-means keeps the others in place; where
-  the hidden classes come out best and where clusters are most compact (deep transfer clustering).
+- *labelled accuracy*: k-means on labelled and unlabelled items together, for many numbers of clusters; the best number
+  is the one with the highest accuracy on labelled items (the search used for generalised category discovery).
+- *probe classes*: some known classes are hidden among the unlabelled items, and k-means keeps the other labelled items
+  in their classes; the best number has the highest accuracy on the hidden classes and the most compact clusters (deep
+  transfer clustering).
 
-The last two are shown beside it: they want unlabelled items that contain known classes, and count too few without.
+The last two are only shown beside the estimate: they are made for unlabelled items that contain known classes, and
+underestimate the number otherwise.
 
-Where unlabelled items may be of known classes, those that lie among one are set aside before the tree is made.
+Where unlabelled items may be of known classes, those that are recognised as known are left out of the tree.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,15 +31,15 @@ from unveil.metrics import clustering_accuracy
 from unveil.numerics import Labels, Matrix
 
 ROWS = 1500
-"""Items of a tree: its cost grows with their square."""
+"""Items in a tree: its cost grows with their square."""
 TREES, DRAWS = 24, 5
-"""Trees of known classes, and of unlabelled items."""
+"""Number of trees of known classes, and of trees of unlabelled items."""
 ALIKE = np.log(1.5)
-"""Numbers of classes that are about the same differ by less than this in their logarithm."""
+"""Two numbers of classes count as similar if their logarithms differ by less than this."""
 TINY = 0.05
-"""A cluster smaller than this share of the largest is no class, where unlabelled items contain known classes."""
+"""Where unlabelled items may be of known classes, clusters smaller than this share of the largest are not counted."""
 UNEVEN = 5
-"""Clusters are called unbalanced from this ratio of sizes on."""
+"""Clusters are called unbalanced above this ratio of the largest to the smallest size."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +51,25 @@ class Curve:
     values: tuple[float, ...]
     best: int
     level: float | None = None
-    """The value that known classes have at their true number, where the criterion compares with that."""
+    """The value of known classes at their true number; None where the criterion does not use it."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The number of novel classes, an interval, and what it comes from."""
+    """The estimated number of novel classes, an interval, and the criteria behind it."""
 
     number: int
     low: int
     high: int
     curves: tuple[Curve, ...]
     sizes: tuple[int, ...]
-    """Sizes of the k-means clusters at that number, largest first; of a draw where known classes are inside."""
+    """Sizes of the k-means clusters at that number, largest first; of a sample where known classes may be included."""
 
     def sentence(self) -> str:
-        """In words."""
-        between = f"between {self.low} and {self.high}" if self.low != self.high else "and no draw says otherwise"
+        """The estimate in one sentence."""
+        between = (
+            f"between {self.low} and {self.high}" if self.low != self.high else "and the interval holds no other number"
+        )
         text = f"about {self.number} novel class{'es' if self.number != 1 else ''}, {between}"
         if unbalanced(self.sizes):
             ratio = self.sizes[0] / max(1, self.sizes[-1])
@@ -78,7 +82,7 @@ class Estimate:
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> "Estimate":
-        """What `to_json` made."""
+        """The estimate that `to_json` wrote."""
         curves = tuple(
             Curve(**{**curve, "numbers": tuple(curve["numbers"]), "values": tuple(curve["values"])})
             for curve in stored["curves"]
@@ -110,7 +114,7 @@ def estimate_classes(
         count = len(unlabelled)
         return Estimate(count, count, count, (), (count,) * count)
     known = len(np.unique(y))
-    mixed = known_in_unlabelled  # known classes are among those that are counted
+    mixed = known_in_unlabelled  # the counted classes include the known ones
     candidates, size = unlabelled, 1.0
     if mixed and (recognised := recognise(labelled, y, unlabelled, seed)) is not None:
         candidates, mixed = unlabelled[recognised.unlabelled[~recognised.known]], False
@@ -120,22 +124,22 @@ def estimate_classes(
         curve, low, high = by_merge_height(labelled, y, candidates, limit, seed, rows, size)
     else:
         curve, low, high = _without_labels(candidates, limit, seed)
-    if mixed:  # too few items to tell them apart: all classes were counted
+    if mixed:  # too few items to recognise known classes: the known ones were counted too
         low, high = max(1, low - known), max(1, high - known)
         left = [(n - known, value) for n, value in zip(curve.numbers, curve.values, strict=True) if n > known]
         numbers, values = zip(*left, strict=True) if left else ((), ())
         curve = replace(curve, best=max(1, curve.best - known), numbers=numbers, values=values)
     curves = [curve]
     if compare and known >= 2:
-        reach = min(max(1, len(unlabelled) - known), limit, max(10, 3 * curve.best))
-        curves.append(by_labels(labelled, y, unlabelled, reach, seed))
+        largest = min(max(1, len(unlabelled) - known), limit, max(10, 3 * curve.best))
+        curves.append(by_labels(labelled, y, unlabelled, largest, seed))
         if known >= 4:
-            curves.append(by_probes(labelled, y, unlabelled, reach, seed))
-    if mixed:  # nothing says which of the clusters are novel
+            curves.append(by_probes(labelled, y, unlabelled, largest, seed))
+    if mixed:  # it is not known which of the clusters are novel
         return Estimate(curve.best, low, high, tuple(curves), ())
     sizes = np.sort(np.bincount(kmeans(candidates, curve.best, seed, n_init=3).labels))[::-1]
     number = curve.best
-    if len(candidates) < len(unlabelled):  # a few items of known classes are left, and may be clusters of their own
+    if len(candidates) < len(unlabelled):  # remaining items of known classes may form small clusters
         sizes = sizes[sizes > TINY * sizes[0]]
         number = len(sizes)
     return Estimate(number, min(low, number), max(high, number), tuple(curves), tuple(int(size) for size in sizes))
@@ -144,15 +148,15 @@ def estimate_classes(
 def by_merge_height(
     labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int, rows: int = ROWS, size: float = 1.0
 ) -> tuple[Curve, int, int]:
-    """Ward's tree, cut where trees of known classes fall into their classes; and an interval for the number.
+    """Cut Ward's tree at the height at which trees of known classes have their true number; returns (curve, low, high).
 
-    A class has about as many items in every tree: a novel one is taken to have `size` times the labelled items of a
-    known one.
+    Trees are sampled so that a class has about as many items in each: a novel class is assumed to have `size` times as
+    many items as a known class has labelled ones.
     """
     classes = np.unique(y)
     share = min(1.0, rows / max(size * len(labelled), len(unlabelled)))
     of_known = min(1.0, size * share)
-    higher = 0.5 * np.log(size * share / of_known)  # heights grow with the root of the number of items
+    offset = 0.5 * np.log(size * share / of_known)  # heights grow with the root of the number of items
     counts, levels = [], []
     for number in range(TREES):
         draw = rng.numpy(seed, "merge height of known classes", number)
@@ -161,7 +165,7 @@ def by_merge_height(
         chosen = draw.permutation(chosen)[: max(count + 2, round(of_known * len(chosen)))]
         if len(chosen) > count:
             counts.append(count)
-            levels.append(float(_cuts(labelled[chosen], count)[count - 1] + higher))
+            levels.append(float(_cuts(labelled[chosen], count)[count - 1] + offset))
     cuts = []
     for number in range(DRAWS):
         draw = rng.numpy(seed, "merge height of unlabelled items", number)
@@ -174,9 +178,9 @@ def by_merge_height(
 
     level, spread = float(np.median(levels)), float(np.std(levels))
     for _ in range(3):  # heights fall with the number of classes: compare with trees of about as many
-        like = np.abs(np.log(np.array(counts) / min(nearest(level), len(classes)))) < ALIKE
-        if like.sum() >= 3:
-            level, spread = float(np.median(np.array(levels)[like])), float(np.std(np.array(levels)[like]))
+        similar = np.abs(np.log(np.array(counts) / min(nearest(level), len(classes)))) < ALIKE
+        if similar.sum() >= 3:
+            level, spread = float(np.median(np.array(levels)[similar])), float(np.std(np.array(levels)[similar]))
     shown = min(len(mean), max(10, 3 * nearest(level)))
     curve = Curve(
         "merge height (log)", tuple(range(1, shown + 1)), tuple(map(float, mean[:shown])), nearest(level), level
@@ -193,13 +197,13 @@ def _cuts(x: Matrix, most: int) -> NDArray[np.float64]:
 
 
 def _without_labels(x: Matrix, most: int, seed: int) -> tuple[Curve, int, int]:
-    """Most compact clusters by silhouette: all that can be done with fewer than two known classes."""
+    """The number with the highest silhouette, where there are fewer than two known classes to compare with."""
     rows = rng.numpy(seed, "silhouette").permutation(len(x))[:ROWS]
     points = x[rows]
     numbers = [number for number in _grid(min(most, 60, len(points) - 1)) if number >= 2]
     if not numbers or len(np.unique(points, axis=0)) <= 2:
-        only = len(np.unique(points, axis=0))
-        return Curve("silhouette", (only,), (0.0,), max(1, min(only, most))), 1, max(1, only)
+        distinct = len(np.unique(points, axis=0))
+        return Curve("silhouette", (distinct,), (0.0,), max(1, min(distinct, most))), 1, max(1, distinct)
     values = [_silhouette(points, kmeans(points, number, seed, n_init=3).labels) for number in numbers]
     best = numbers[int(np.argmax(values))]
     good = [number for number, value in zip(numbers, values, strict=True) if value > max(values) - 0.02]
@@ -207,7 +211,7 @@ def _without_labels(x: Matrix, most: int, seed: int) -> tuple[Curve, int, int]:
 
 
 def by_labels(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int) -> Curve:
-    """Accuracy on the labelled items of k-means on all items, over the number of clusters."""
+    """Accuracy of k-means on the labelled items, as a function of the number of novel classes."""
     rows_l, rows_u = _sample(rng.numpy(seed, "labelled accuracy"), len(labelled), len(unlabelled))
     known, both, truth = len(np.unique(y)), np.concatenate([labelled[rows_l], unlabelled[rows_u]]), y[rows_l]
 
@@ -219,17 +223,17 @@ def by_labels(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: 
 
 
 def by_probes(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int) -> Curve:
-    """Hide a third of the known classes; how many clusters suit them and are compact?"""
+    """Hide a third of the known classes, and find the number of clusters that fits them and is compact."""
     draw = rng.numpy(seed, "probe classes")
     rows_l, rows_u = _sample(draw, len(labelled), len(unlabelled))
     x_l, y_l, x_u = labelled[rows_l], y[rows_l], unlabelled[rows_u]
     classes = draw.permutation(np.unique(y_l))
-    hidden, kept = classes[: len(classes) // 3], np.sort(classes[len(classes) // 3 :])
+    hidden, visible = classes[: len(classes) // 3], np.sort(classes[len(classes) // 3 :])
     probe = np.isin(y_l, hidden)
     points, count = np.concatenate([x_l[probe], x_u]), int(probe.sum())
 
     def scores(novel: int) -> tuple[float, float, int]:
-        anchors = x_l[~probe], np.searchsorted(kept, y_l[~probe])
+        anchors = x_l[~probe], np.searchsorted(visible, y_l[~probe])
         clusters = semi_kmeans(points, *anchors, len(classes) + novel, seed, n_init=2).labels
         sizes = np.bincount(clusters[count:])
         real = int((sizes > TINY * sizes.max()).sum())
@@ -245,46 +249,47 @@ def by_probes(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: 
 
 
 def _search(name: str, criterion: Callable[[int], float], most: int) -> Curve:
-    """The best of a grid, then of the numbers around it."""
-    known = {number: criterion(number) for number in _grid(most)}
+    """Maximise a criterion: over a grid, then around the best number."""
+    values = {number: criterion(number) for number in _grid(most)}
 
     def best() -> int:
-        return max(known, key=lambda number: (known[number], -number))
+        return max(values, key=lambda number: (values[number], -number))
 
     step = max(1, most // 16)
     while step >= 1:
         for number in (best() - step, best() + step):
-            if 1 <= number <= most and number not in known:
-                known[number] = criterion(number)
+            if 1 <= number <= most and number not in values:
+                values[number] = criterion(number)
         step //= 2
-    numbers = tuple(sorted(known))
-    return Curve(name, numbers, tuple(known[number] for number in numbers), best())
+    numbers = tuple(sorted(values))
+    return Curve(name, numbers, tuple(values[number] for number in numbers), best())
 
 
 def _silhouette(x: Matrix, labels: Labels) -> float:
-    some = slice(None, None, max(1, len(x) // ROWS))
-    kinds = len(np.unique(labels[some]))
-    return float(silhouette_score(x[some], labels[some])) if 1 < kinds < len(labels[some]) else 0.0
+    sample = slice(None, None, max(1, len(x) // ROWS))
+    clusters = len(np.unique(labels[sample]))
+    return float(silhouette_score(x[sample], labels[sample])) if 1 < clusters < len(labels[sample]) else 0.0
 
 
 def _last_best(values: Sequence[float]) -> int:
-    return max(range(len(values)), key=lambda place: (values[place], place))
+    """Index of the largest value; of equal ones the last."""
+    return max(range(len(values)), key=lambda index: (values[index], index))
 
 
 def _grid(most: int) -> tuple[int, ...]:
-    """Numbers from 1 up, all the small ones and then farther apart."""
+    """Numbers from 1 to `most`: all small ones, then farther and farther apart."""
     return tuple(sorted({*range(1, min(most, 8) + 1), *(round(value) for value in np.geomspace(1, most, 14))}))
 
 
 def _sample(draw: np.random.Generator, labelled: int, unlabelled: int) -> tuple[Labels, Labels]:
-    """Rows of both, in their proportion, 4,000 together."""
+    """About 4,000 rows of both together, in proportion to their numbers."""
     share = min(1.0, 4000 / (labelled + unlabelled))
     first = np.sort(draw.permutation(labelled)[: max(2, round(share * labelled))])
     return first, np.sort(draw.permutation(unlabelled)[: max(4, round(share * unlabelled))])
 
 
 def check_count(n_novel: int, unlabelled: int) -> None:
-    """A number of classes that was given."""
+    """Raise an error where a given number of novel classes is impossible."""
     if n_novel < 1:
         raise UnveilError(f"n_novel is {n_novel}: give 1 or more, or 'auto'")
     if n_novel > unlabelled:

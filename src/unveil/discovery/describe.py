@@ -1,4 +1,4 @@
-"""A result in words: names of classes, sentences about the result, and where it was computed."""
+"""Describe a result: names of classes, a summary in sentences, and the machine."""
 
 from typing import Any
 
@@ -14,19 +14,19 @@ from unveil.settings import Settings
 
 
 def class_names(task: Task, n_novel: int) -> list[str]:
-    """Known classes as text, then names for the clusters that no known class has."""
+    """Names of the known classes, then unused names for the novel ones."""
     known = np.array([str(name) for name in task.known], dtype=object)
     return [*known.tolist(), *(str(name) for name in Classes(known).novel(n_novel))]
 
 
 def summary(result: Discovery, task: Task, new: NDArray[np.bool_]) -> dict[str, str]:
-    """The result in sentences, by what they are about."""
+    """The result in sentences, by topic."""
     n_known, n_novel = len(task.known), result.predictor.n_novel
     sizes = np.bincount(result.labels, minlength=n_known + n_novel)[n_known:]
     classes = f"{n_novel} novel class{'es' if n_novel != 1 else ''}"
     least, most = (int(sizes.min()), int(sizes.max())) if n_novel else (0, 0)
-    each = f"{least} items{' each' if n_novel > 1 else ''}" if least == most else f"{least} to {most} items"
-    sentences = {"result": f"{classes} of {each}" if n_novel else "no novel classes"}
+    size = f"{least} items{' each' if n_novel > 1 else ''}" if least == most else f"{least} to {most} items"
+    sentences = {"result": f"{classes} of {size}" if n_novel else "no novel classes"}
     if result.estimate is not None:
         sentences["number"] = result.estimate.sentence()
     sentences["choice"] = result.choice

@@ -1,4 +1,4 @@
-"""Which directory a run goes into, and whether it may."""
+"""The directory of a run, and checks that it can be used."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,20 +11,20 @@ from unveil.storage import LOCK, identity
 
 
 def default_folder(settings: Settings, changed: bool) -> Path:
-    """runs/RECIPE-METHOD-seedN, with a mark of its settings where a recipe was changed."""
+    """runs/RECIPE-METHOD-seedN, with a hash of the settings where the recipe was changed."""
     mark = f"-{identity(settings=recipe.to_table(settings))[:6]}" if changed else ""
     return Path("runs") / f"{settings.name}-{settings.discovery.method}-seed{settings.seed}{mark}"
 
 
 def check_directory(out: Path, settings: Settings, *, resume: bool) -> None:
-    """Make sure that the directory is free, or holds this very run."""
+    """Raise an error unless the directory is empty or holds this run."""
     config = out / "config.toml"
     if out.exists() and not out.is_dir():
         raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
     if not out.exists() or not any(path.name != LOCK for path in out.iterdir()):
         return
     if not config.exists():
-        raise UnveilError(f"{out} is not empty and no run directory: choose another --out")
+        raise UnveilError(f"{out} is not empty and not a run directory: choose another --out")
     if difference := recipe.difference(recipe.read(config), settings):
         raise UnveilError(f"{out} holds a run with other settings ({difference}): choose another --out")
     if not resume:
@@ -32,7 +32,7 @@ def check_directory(out: Path, settings: Settings, *, resume: bool) -> None:
 
 
 def check_request(out: Path, settings: Settings, request: Mapping[str, Any]) -> None:
-    """Make sure that the directory is free, or holds an unfinished discovery of the same data and settings."""
+    """Raise an error unless the directory is empty or holds an unfinished discovery of the same data and settings."""
     if out.exists() and not out.is_dir():
         raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
     if not out.exists() or not any(not path.name.startswith(".") for path in out.iterdir()):
@@ -44,4 +44,4 @@ def check_request(out: Path, settings: Settings, request: Mapping[str, Any]) -> 
     if not same or (config.exists() and recipe.difference(recipe.read(config), settings)):
         raise UnveilError(f"{out} holds a discovery of other data or settings: choose another --out")
     if (out / "record.json").exists():
-        raise UnveilError(f"{out} already holds this discovery, finished: look at it, or choose another --out")
+        raise UnveilError(f"{out} already holds this discovery, and it is finished: choose another --out")

@@ -26,11 +26,11 @@ from unveil.settings import Settings
 
 NEITHER = "neither"
 MOST_KEPT_ROWS = 100_000
-"""Features of up to so many rows are kept, for report and review of a saved estimator."""
+"""Features are kept for report and review of a saved estimator if there are at most this many rows."""
 
 
 class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Find the classes that nobody has named, given labelled items of other classes.
+    """Find novel classes among unlabelled items, given labelled items of known classes.
 
     A fit keeps everything in memory: it writes nothing to disk.
 
@@ -43,7 +43,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         "ncl", "baseline", "dtc", "rs", "uno", …; "kmeans".
     encoder : str
         Turns images into vectors: "auto", "pixels", "compact" (trained here), "efficientnet-lite0", "timm:NAME",
-        "transformers:NAME", "torchvision:NAME". Vectors are taken as they are.
+        "transformers:NAME", "torchvision:NAME". Vectors need no encoder.
     recipe : str, path or None
         For images: train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen
         encoder: "images", or a TOML file of your own.
@@ -59,7 +59,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     device : str
         "auto", "cpu", "cuda", "mps".
     store : path or None
-        A directory in which embeddings of images are kept for the next fit. None: they are not kept.
+        A directory in which embeddings of images are stored for the next fit. None: they are not stored.
     verbose : bool
         Print what is being done.
 
@@ -69,10 +69,10 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     n_novel_ : number of novel clusters.
     novel_clusters_ : their labels.
     confidence_ : the probability that each item is in the right class; 1 for labelled ones.
-    kmeans_labels_ : the clusters of k-means on the same vectors.
+    kmeans_labels_ : labels by k-means on the same vectors.
     classes_ : all labels, known and novel.
-    forecast_ : what the rehearsals tell about the accuracy.
-    choice_ : which candidate was taken and why, in one sentence.
+    forecast_ : the forecast of the accuracy, from rehearsals.
+    choice_ : which candidate was chosen and why, in one sentence.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         self._predictor, self._known = result.predictor, classes
         no_items = Items.of(np.zeros((len(task), 0), dtype=np.float32))
         self._result, self._settings_used = result, settings
-        self._task = replace(task, items=no_items)  # a fitted estimator does not hold on to X
+        self._task = replace(task, items=no_items)  # a fitted estimator does not keep X in memory
         self.n_novel_ = result.predictor.n_novel
         self.novel_clusters_ = classes.novel(self.n_novel_)
         self.classes_ = classes.named(np.arange(len(classes.known) + self.n_novel_), self.n_novel_)

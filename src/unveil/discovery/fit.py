@@ -1,4 +1,4 @@
-"""One fit: a task, the clusters it starts from, a candidate that is trained."""
+"""The steps of a fit: pre-training, start clusters, training of a candidate."""
 
 import copy
 from dataclasses import dataclass, replace
@@ -27,25 +27,25 @@ class Trained:
     model: Model
     clusters: Labels
     confidence: NDArray[np.float32]
-    """Largest probability of the novel head; the softmax is more certain than it should be."""
+    """(n_u,): largest probability of the novel head, not calibrated: the softmax is overconfident."""
     history: list[Metrics]
     warnings: tuple[str, ...]
 
 
 def clean_vectors(task: Task) -> Matrix:
-    """(n, d): the vectors of a task; of items with several views the first."""
+    """(n, d): the vectors of a task; the first view of items with several."""
     x: Matrix = task.items.array
     return x if x.ndim == 2 else x[:, 0]
 
 
 def pretrained(training: Training) -> Training:
-    """The training after the stages that come before discovery."""
+    """Run the stages before discovery; returns the training."""
     pretrain(training)
     return training
 
 
 def points_of(training: Training) -> Matrix:
-    """(n, d): where clusters are looked for: the vectors, or of images the pre-trained features at unit length."""
+    """(n, d): the points that are clustered: vectors as they are, images as pre-trained features of unit length."""
     if training.task.items.kind == "vectors":
         return clean_vectors(training.task)
     z = features(training.model, training.views, np.arange(len(training.task)))
@@ -54,10 +54,11 @@ def points_of(training: Training) -> Matrix:
 
 
 def start_clusters(task: Task, points: Matrix, seed: int) -> Clusters:
-    """k-means of the unlabelled rows.
+    """k-means clusters of the unlabelled rows, from which training starts.
 
-    Where these may be of known classes: of the rows that have no known class around them, beside a center for each
-    known class. Where there are too few rows to tell, k-means with the labelled rows held in their classes.
+    Where unlabelled rows may be of known classes, each known class has its mean as center, and k-means runs on the rows
+    that are not recognised as known. With too few rows to recognise known classes, k-means runs on all rows and keeps
+    labelled rows in their classes.
     """
     rows = task.unlabelled
     if not task.known_in_unlabelled:
@@ -80,7 +81,7 @@ def start_clusters(task: Task, points: Matrix, seed: int) -> Clusters:
 def train_candidate(
     training: Training, task: Task, candidate: Candidate, start: Labels | None, storage: Storage | None
 ) -> Trained:
-    """Train a candidate from pre-trained weights, which stay as they are: several candidates share them.
+    """Train a candidate from pre-trained weights, which are not changed: several candidates share them.
 
     With k-means nothing is trained and the start clusters are kept.
     """
@@ -109,5 +110,5 @@ def train_candidate(
 
 
 def with_count(task: Task, n_novel: int) -> Task:
-    """The task with the number of novel classes."""
+    """The task with this number of novel classes."""
     return replace(task, n_novel=n_novel)

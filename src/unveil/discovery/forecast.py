@@ -1,4 +1,4 @@
-"""The forecast of the accuracy on novel classes: expected value, interval, and what a confidence is worth."""
+"""The forecast of the accuracy on novel classes: expected value, interval, and calibration of confidences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ INTERVAL = 1.64
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What the rehearsals tell about the accuracy on the novel classes."""
+    """The forecast of the accuracy on novel classes, from rehearsals."""
 
     candidate: str
     """The candidate that was chosen."""
@@ -26,7 +26,7 @@ class Forecast:
     rehearsals: tuple[dict[str, Any], ...] = ()
     """For each rehearsal: classes `hidden`, classes `counted`, and the `accuracy` of each candidate."""
     calibration: tuple[tuple[float, float], ...] = ()
-    """Points (confidence as computed, share of correct items) of a rising curve."""
+    """Points (confidence before calibration, share of correct items) of an increasing curve."""
     reason: str = ""
     """Why there is no forecast."""
 
@@ -53,7 +53,7 @@ class Forecast:
         return replace(self, accuracy=(self.accuracy + second) / 2, spread=float(np.hypot(self.spread, half_gap)))
 
     def calibrated(self, confidence: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The probability that each item is in the right cluster, from the confidence as computed."""
+        """The probability that each item is in the right cluster, from the confidence before calibration."""
         if not self.calibration:
             return confidence
         given, share = zip(*self.calibration, strict=True)
@@ -72,7 +72,7 @@ class Forecast:
 
     def mean_accuracy(self, candidate: str) -> float:
         """Accuracy of a candidate, averaged over the rehearsals."""
-        return float(np.mean([one["accuracy"][candidate] for one in self.rehearsals]))
+        return float(np.mean([rehearsal["accuracy"][candidate] for rehearsal in self.rehearsals]))
 
     def to_json(self) -> dict[str, Any]:
         """For a JSON file."""
@@ -86,7 +86,7 @@ class Forecast:
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> "Forecast":
-        """What `to_json` made."""
+        """The forecast that `to_json` wrote."""
         values = {key: value for key, value in stored.items() if key not in ("low", "high")}
         points = tuple((float(a), float(b)) for a, b in values["calibration"])
         return Forecast(**{**values, "rehearsals": tuple(values["rehearsals"]), "calibration": points})
@@ -95,7 +95,7 @@ class Forecast:
 def calibration_curve(
     confidence: Sequence[NDArray[np.float32]], correct: Sequence[NDArray[np.bool_]]
 ) -> tuple[tuple[float, float], ...]:
-    """Confidence against the share of correct items, as a rising curve through at most 20 points."""
+    """Share of correct items by confidence, as an increasing curve through at most 20 points."""
     from sklearn.isotonic import IsotonicRegression
 
     given, share = np.concatenate(confidence), np.concatenate(correct).astype(float)

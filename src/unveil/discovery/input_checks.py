@@ -1,4 +1,4 @@
-"""What the estimator is given, checked: a matrix of numbers, images, or paths to image files."""
+"""Check the inputs of the estimator: a matrix of numbers, images, or paths to image files."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def images_of(X: Any) -> Items | None:
 
 def _existing(paths: list[Path]) -> Items:
     if missing := [path for path in paths if not path.is_file()]:
-        raise UnveilError(f"{len(missing)} of {len(paths)} image files are not there, the first is {missing[0]}")
+        raise UnveilError(f"{len(missing)} of {len(paths)} image files do not exist, the first is {missing[0]}")
     return Items.of(paths)
 
 
@@ -71,7 +71,7 @@ def _check_finite(X: NDArray[np.floating]) -> None:
 
 
 def check_readable(readable: NDArray[np.bool_], items: Items) -> None:
-    """The estimator has a label for each row, so a file that is no image is an error."""
+    """Raise an error for files that are not images: the estimator returns a label for every row."""
     if (bad := np.flatnonzero(~readable)).size:
         raise UnveilError(
             f"{len(bad)} files cannot be read as images, the first is {items.paths[bad[0]]}: take them out of X"

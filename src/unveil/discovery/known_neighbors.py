@@ -1,4 +1,4 @@
-"""Recognise unlabelled items of known classes by the labels around them."""
+"""Recognise unlabelled items of known classes by the labels of their neighbors."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,45 +13,46 @@ from unveil.numerics import Labels, Matrix
 
 NEIGHBORS = 10
 DRAWN, MOST_DRAWN = 4000, 12_000
-"""Items of each kind that are looked at, and how many at most where there are many classes: the cost grows with their
-square."""
+"""Items of each kind that are sampled, and the most that are sampled where there are many classes: the cost grows with
+their square."""
 RECOGNISED = 0.6
-"""An unlabelled item is taken to be of a known class that has this share around it, relative to the share that the
-class of a labelled item has around that."""
+"""An unlabelled item counts as known if the share of a known class among its neighbors reaches this fraction of the
+mean share that labelled items have of their own class."""
 
 SUSPICIOUS = 0.05, 1.2
-"""So many unlabelled items may lie deep in a known class before a warning: a share, and a multiple of the share of
-labelled items that lie as deep in another class than theirs."""
+"""(a, b): a warning is given if the share of unlabelled items deep in a known class exceeds a + b · usual, where usual
+is the share of labelled items that are as deep in a class other than their own."""
 
 
 @dataclass(frozen=True)
-class Among:
-    """Shares of known classes among the neighbors of the nearest neighbors of items."""
+class Neighborhoods:
+    """Shares of known classes among the neighbors of the neighbors of sampled items."""
 
     labelled: Labels
-    """Rows that were drawn."""
+    """(l,): sampled labelled rows, repeated where several parts use them."""
     unlabelled: Labels
+    """(u,): sampled unlabelled rows."""
     own: NDArray[np.float64]
-    """Of each labelled item: the share of its class."""
+    """(l,): share of the labelled item's own class."""
     other: NDArray[np.float64]
-    """And the largest share of another known class."""
+    """(l,): largest share of another known class."""
     share: NDArray[np.float64]
-    """Of each unlabelled item: the largest share of a known class."""
+    """(u,): largest share of a known class."""
     label: Labels
-    """And that class."""
+    """(u,): the class with that share."""
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Of each unlabelled item: whether it seems to be of a known class."""
+        """(u,): whether the unlabelled item is recognised as known."""
         known: NDArray[np.bool_] = self.share >= RECOGNISED * self.own.mean()
         return known
 
 
-def among_known(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Among:
-    """Shares of known classes around items.
+def among_known(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Neighborhoods:
+    """Shares of known classes among the neighbors of samples of labelled and unlabelled items.
 
-    Unlabelled items are looked at together with as many labelled ones, in several parts where these are few: so an
-    unlabelled item of a known class finds enough neighbors there, however many others there are.
+    Each part has about as many labelled as unlabelled items; where labelled ones are few there are several parts. So an
+    unlabelled item of a known class has enough labelled neighbors, however many unlabelled items there are.
     """
     draw = rng.numpy(seed, "among known classes")
     drawn = min(max(DRAWN, 4 * NEIGHBORS * len(np.unique(y))), MOST_DRAWN)
@@ -62,7 +63,7 @@ def among_known(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> A
     parts = [np.sort(part) for part in np.array_split(new, -(-total // each))]
     shares = [_around(labelled[old], y[old], unlabelled[part]) for part in parts]
     own, other, share, label = (np.concatenate(values) for values in zip(*shares, strict=True))
-    return Among(np.tile(old, len(parts)), np.concatenate(parts), own, other, share, label)
+    return Neighborhoods(np.tile(old, len(parts)), np.concatenate(parts), own, other, share, label)
 
 
 def _around(old: Matrix, y: Labels, new: Matrix) -> tuple[NDArray[Any], ...]:
@@ -71,16 +72,16 @@ def _around(old: Matrix, y: Labels, new: Matrix) -> tuple[NDArray[Any], ...]:
     neighbors = nearest.kneighbors(return_distance=False)  # (n, neighbors), without the item itself
     own, other, best = np.zeros(len(x)), np.zeros(len(x)), np.zeros(len(x), dtype=np.int64)
     for label in np.unique(y):
-        mine = classes == label
-        share = mine[neighbors].mean(axis=1)[neighbors].mean(axis=1)  # of the neighbors' neighbors: less noise
-        own[mine] = share[mine]
+        members = classes == label
+        share = members[neighbors].mean(axis=1)[neighbors].mean(axis=1)  # over neighbors of neighbors
+        own[members] = share[members]
         best[share > other] = label
-        other = np.maximum(other, np.where(mine, 0, share))
+        other = np.maximum(other, np.where(members, 0, share))
     return own[: len(old)], other[: len(old)], other[len(old) :], best[len(old) :]
 
 
-def recognise(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Among | None:
-    """Look for items of known classes.
+def recognise(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Neighborhoods | None:
+    """Find unlabelled items of known classes.
 
     None where classes have too few labelled items on average, or fewer than two items are left for novel classes.
     """
@@ -93,19 +94,19 @@ def recognise(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> Amo
 
 
 def warn_of_known_classes(task: Task, points: Matrix, seed: int) -> list[str]:
-    """A warning where more unlabelled items have one known class around them than classes have in common.
+    """A warning where more unlabelled items are surrounded by a known class than the overlap of classes explains.
 
-    What is usual between classes is measured on the known ones.
+    The usual overlap is measured between known classes.
     """
     labelled, unlabelled = task.labelled, task.unlabelled
     if min(len(labelled), len(unlabelled)) < 50 or len(task.known) < 2:
         return []
     around = among_known(points[labelled], task.labels[labelled], points[unlabelled], seed)
-    deep = around.own.mean()  # the share of their own class that labelled items usually have around them
+    deep = around.own.mean()  # the usual share of the own class among neighbors
     share, usual = float((around.share >= deep).mean()), float((around.other >= deep).mean())
     if share <= SUSPICIOUS[0] + SUSPICIOUS[1] * usual:
         return []
     return [
-        f"{100 * share:.0f} % of the unlabelled items lie deep among items of a known class: the unlabelled data seems "
-        "to contain known classes; use known_in_unlabelled=True (--known-in-unlabelled) if it may"
+        f"{100 * share:.0f} % of the unlabelled items are surrounded by items of a known class: the unlabelled data "
+        "seems to contain known classes; use known_in_unlabelled=True (--known-in-unlabelled) if it may"
     ]

@@ -22,6 +22,8 @@ ENOUGH_IMAGES = 5000
 """Images from which an encoder can be trained from scratch."""
 SIDE = 32
 """Side of own images in pixels, where the recipe does not say."""
+LARGEST_SIDE = 64
+"""Square images of an array are trained on at their own size up to this."""
 
 
 def own_settings(
@@ -80,8 +82,8 @@ def prepare(items: Items, settings: Settings, *, folder: Path | None) -> Prepara
     if items.kind == "files":
         return preparation if settings.augment.size is not None else replace(preparation, side=SIDE)
     height, width, channels = items.array.shape[1:]
-    usable = height == width and len(data.mean) in (1, channels)
-    return preparation if usable else replace(preparation, side=min(max(height, width), 2 * SIDE))
+    usable = height == width <= LARGEST_SIDE and len(data.mean) in (1, channels)
+    return preparation if usable else replace(preparation, side=SIDE)
 
 
 def with_reduction(preparation: Preparation, items: Items, settings: Settings) -> Preparation:

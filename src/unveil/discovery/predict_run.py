@@ -23,7 +23,7 @@ def predict_run(
     """(id, label, kind, probability) of each item that can be read, and the ids of the others.
 
     `coverage`: label an item `neither` if it lies farther from the training items than this share of them do from each
-    other. `embeddings`: where embeddings of images are kept.
+    other. `embeddings`: the directory of stored embeddings.
     """
     console = console or Console(stderr=True, markup=False)
     record = read_record(run)

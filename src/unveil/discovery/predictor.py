@@ -1,7 +1,7 @@
-"""What a fit leaves behind and can be applied to new items: which class, how certain, and whether it is like any.
+"""The predictor of a fit: class probabilities of new items, and how unlike the items of the fit they are.
 
-p(class | x) = p(known | x) · known head, or p(novel | x) · novel head. The heads were trained apart; the gate between
-them is a logistic regression of labelled against unlabelled items on the same features.
+p(class | x) = p(known | x) · known head, or p(novel | x) · novel head. The heads are trained separately; the gate
+between them is a logistic regression of labelled against unlabelled items on the same features.
 """
 
 import json
@@ -24,6 +24,7 @@ from unveil.data.scaling import Reduction
 from unveil.data.views import VectorViews, make_views
 from unveil.discovery.preparation import Preparation
 from unveil.errors import UnveilError
+from unveil.hardware import pick_device
 from unveil.models.inference import features
 from unveil.models.model import Model
 from unveil.numerics import Matrix, softmax, squared_distances
@@ -33,19 +34,19 @@ from unveil.training.training import Training
 
 FORMAT = 1
 REFERENCE_ROWS = 4000
-"""Training items with which a new one is compared to see whether it is like any of them."""
+"""Training items with which new items are compared."""
 GATE_ROWS = 20_000
-"""Training items that the gate is fitted to."""
+"""Most training items to which the gate is fitted."""
 NEIGHBOR = 5
-"""The distance to this neighbor counts."""
+"""Rank of the neighbor to which distances are measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predictor:
     """Preparation, network, gate, and a sample of the items it was fitted on.
 
-    Items are first placed in a *space*: vectors by their preparation, images by the network's features. In that space
-    new items are compared with those of the fit, and k-means clusters have their centers.
+    Items are first mapped to a *space*: prepared vectors, or the network's features of images. In that space new items
+    are compared with those of the fit, and k-means clusters have their centers.
     """
 
     preparation: Preparation
@@ -54,21 +55,22 @@ class Predictor:
     n_known: int
     n_novel: int
     known_in_unlabelled: bool = False
-    """The first clusters stand for the known classes, and the novel head knows them all."""
+    """The known classes are the first clusters, and the novel head predicts known and novel ones."""
     model: Model | None = None
-    """None where there were no known classes to train it with."""
+    """The network; None where there were no known classes to train it with."""
     mean: Matrix | None = None
     scale: Matrix | None = None
-    """Vectors: subtracted and divided by before the network sees them; images: None."""
+    """Vectors: mean and scale by which the inputs of the network are normalised; None for images."""
     centers: Matrix | None = None
     """Centers of the clusters, where k-means was chosen."""
     softness: float = 1.0
-    """Squared distance by which k-means clusters turn into probabilities."""
+    """Temperature, as a squared distance, of the softmax over k-means clusters."""
     gate: Matrix | None = None
-    """(features + 1,): weights and bias of the logistic regression; positive is known."""
+    """(features + 1,): weights and bias of the logistic regression; positive means known."""
     reference: Matrix | None = None
+    """(r, d): items of the fit in the space, with which new items are compared."""
     distances: Matrix | None = None
-    """How far items of the fit are from others, sorted."""
+    """(m,): distances of other items of the fit to the reference, sorted."""
 
     @staticmethod
     def of(training: Training, model: Model, preparation: Preparation, **values: Any) -> "Predictor":
@@ -90,7 +92,7 @@ class Predictor:
         return 1 if self.mean is None else len(self.mean)
 
     def spaces(self, encoded: Items, rows: Rows | None = None) -> Iterator[Matrix]:
-        """The space of all or some rows of items that have gone through the encoder, a piece at a time."""
+        """Encoded items (all, or the given rows) mapped to the space, a piece at a time."""
         for start in range(0, len(encoded) if rows is None else len(rows), PIECE):
             here = slice(start, start + PIECE)
             yield self._space(encoded.take(here if rows is None else rows[here]))
@@ -107,7 +109,7 @@ class Predictor:
 
     @torch.no_grad()
     def features(self, space: Matrix) -> Matrix:
-        """z (n, D): what the network makes of a space; the space itself where there is nothing left to do."""
+        """z (n, D): features of points of the space; the points themselves where they are features already."""
         if self.model is None or self.mean is None or self.scale is None:
             return space
         x = torch.from_numpy(((space - self.mean) / self.scale).astype(np.float32))
@@ -115,8 +117,8 @@ class Predictor:
         return z
 
     def novel(self, space: Matrix) -> tuple[Matrix, Matrix]:
-        """Of items that are taken to be novel: probabilities of the clusters, and the confidence of the largest before
-        calibration."""
+        """Probabilities (n, clusters) of items that are assumed to be novel, and the confidence (n,) of the largest one
+        before calibration."""
         if self.centers is not None:
             distances = squared_distances(space, self.centers)
             nearest = np.sqrt(np.partition(distances, min(1, distances.shape[1] - 1), axis=1)[:, :2])
@@ -130,7 +132,7 @@ class Predictor:
         return p, p.max(axis=1)
 
     def probabilities(self, space: Matrix) -> Matrix:
-        """(n, known + novel): nobody says which rows are of known classes."""
+        """(n, known + novel): class probabilities of rows that may be of any class."""
         novel = self.novel(space)[0] if self.n_novel else np.zeros((len(space), 0), dtype=np.float32)
         if self.model is None or self.n_known == 0 or self.known_in_unlabelled:
             return novel
@@ -145,14 +147,14 @@ class Predictor:
         return both.astype(np.float32)
 
     def unlikeness(self, space: Matrix) -> Matrix:
-        """The share of the fit's own items that lie nearer to the others than each row does: 1 is like none of them."""
+        """(n,): the share of the fit's items that are nearer to the reference than the row; 1: unlike all of them."""
         if self.reference is None or self.distances is None:
             return np.zeros(len(space), dtype=np.float32)
         distance = _neighbor_distance(self.reference, space, NEIGHBOR)
         return (np.searchsorted(self.distances, distance, side="left") / len(self.distances)).astype(np.float32)
 
     def _gate_inputs(self, space: Matrix, z: Matrix) -> Matrix:
-        """The features that the clusters were read from."""
+        """(n, d): the inputs of the gate: the features in which the clusters were found."""
         if self.centers is None or self.mean is None or self.scale is None:
             return z
         return (space - self.mean) / self.scale
@@ -166,13 +168,13 @@ class Predictor:
 
     @torch.no_grad()
     def _joint(self, z: Matrix) -> Matrix | None:
-        """Probabilities of all classes by logits on one scale, where the method trained such."""
+        """Probabilities of all classes where the method trains logits on one scale; otherwise None."""
         assert self.model is not None
         logits = self.model.joint(torch.from_numpy(z).to(self.model.device))
         return None if logits is None else logits.softmax(dim=1).cpu().numpy()
 
     def with_gate(self, space: Matrix, known: NDArray[np.bool_]) -> "Predictor":
-        """The same with a gate, fitted to rows that are of known classes or not."""
+        """A copy with a gate, fitted to these rows; `known` marks those of known classes."""
         if self.model is None or self.n_novel == 0 or self.known_in_unlabelled or known.all() or not known.any():
             return self
         from sklearn.exceptions import ConvergenceWarning
@@ -185,7 +187,7 @@ class Predictor:
         return replace(self, gate=np.concatenate([fitted.coef_[0], fitted.intercept_]).astype(np.float32))
 
     def with_reference(self, reference: Matrix, others: Matrix) -> "Predictor":
-        """The same with items to compare new ones with; usual distances are measured on other items."""
+        """A copy with reference items; usual distances to them are measured on `others`."""
         if len(others) < 20:  # few items: each against all the others
             distances = _neighbor_distance(reference, reference, NEIGHBOR + 1)
         else:
@@ -193,13 +195,13 @@ class Predictor:
         return replace(self, reference=reference, distances=np.sort(distances).astype(np.float32))
 
     def completed(self, space_of: Callable[[Rows], Matrix], known: NDArray[np.bool_], seed: int) -> "Predictor":
-        """The same with gate and reference, from rows that are of known classes or not; `space_of` places some."""
+        """A copy with gate and reference. `space_of` maps rows to the space; `known` marks rows of known classes."""
         gated, rows = self, len(known)
         if known.any() and not known.all():
-            some = np.sort(rng.numpy(seed, "gate").permutation(rows)[:GATE_ROWS])
-            if len(np.unique(known[some])) < 2:
-                some = np.arange(rows)
-            gated = self.with_gate(space_of(some), known[some])
+            sample = np.sort(rng.numpy(seed, "gate").permutation(rows)[:GATE_ROWS])
+            if len(np.unique(known[sample])) < 2:
+                sample = np.arange(rows)
+            gated = self.with_gate(space_of(sample), known[sample])
         order = rng.numpy(seed, "reference").permutation(rows)
         count = max(1, min(REFERENCE_ROWS, rows * 4 // 5))
         others = order[count : count + REFERENCE_ROWS]
@@ -209,7 +211,7 @@ class Predictor:
         )
 
     def encoded(self, items: Items, console: Console, given: str = "X") -> tuple[Items, NDArray[np.bool_]]:
-        """New items after the encoder, and which of them could be read."""
+        """New items after the encoder, and a mask (n,) of those that could be read."""
         self.preparation.check_kind(items, given)
         if self.preparation.encoder is None and self.preparation.side is None and self.mean is None:
             self._check_images(items, given)
@@ -248,7 +250,7 @@ class Predictor:
 
     @staticmethod
     def load(folder: Path, *, device: str = "auto", embeddings: Path | None = None) -> "Predictor":
-        """What `save` wrote; `embeddings` is where embeddings of images are kept."""
+        """Load what `save` wrote; `embeddings`: the directory of stored embeddings."""
         path = folder / "predictor.safetensors"
         try:
             with safe_open(path, framework="numpy") as file:
@@ -272,14 +274,15 @@ class Predictor:
         weights = folder / "model.safetensors"
         model = Model.load(weights) if weights.exists() else None
         if model is not None:
+            model = model.to(pick_device(device))
             model.freeze_trunk()
         return Predictor(preparation=preparation, data=data, augment=augment, model=model, **arrays, **values)
 
 
 def _neighbor_distance(reference: Matrix, points: Matrix, neighbor: int) -> Matrix:
-    """The distance of each point to its nearest neighbors in the reference, the last one that counts."""
+    """(n,): the distance of each point to its `neighbor`-th nearest reference item."""
     from sklearn.neighbors import NearestNeighbors
 
     index = NearestNeighbors(n_neighbors=min(neighbor, len(reference))).fit(reference)
-    parts = [points[start : start + PIECE] for start in range(0, len(points), PIECE)]
-    return np.concatenate([index.kneighbors(part)[0][:, -1] for part in parts])
+    pieces = [points[start : start + PIECE] for start in range(0, len(points), PIECE)]
+    return np.concatenate([index.kneighbors(piece)[0][:, -1] for piece in pieces])

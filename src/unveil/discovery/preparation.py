@@ -1,6 +1,6 @@
-"""How items as people give them become what a model sees: a frozen encoder or a common size, then scaling.
+"""Turn items as given into inputs of a model: a frozen encoder or a common image size, then scaling.
 
-What was done to the items of a fit is done to new items in the same way, so it is saved with the predictor.
+New items are prepared in the same way as those of the fit, so the preparation is saved with the predictor.
 """
 
 from dataclasses import dataclass, replace
@@ -23,29 +23,29 @@ from unveil.settings import Machine
 
 PIXELS = "pixels"
 PIXEL_SIDE = 32
-"""Side to which larger images are scaled where their pixels are the vectors."""
+"""Side in pixels to which larger images are scaled where pixels are used as vectors."""
 SMALL, LARGE = 96, 192
-"""Side at which a pretrained encoder sees images: of up to 64 pixels, and larger ones."""
+"""Side in pixels of the inputs of a pretrained encoder, for images of up to 64 pixels and for larger ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """What is done to items before a model sees them; every part may be left out."""
+    """What is done to items before a model sees them; every step may be left out."""
 
     encoder: str | None = None
     """A frozen encoder that turns images into vectors: `pixels`, or a name that `models.pretrained` knows."""
     encoder_side: int = SMALL
-    """Side in pixels at which it sees the images."""
+    """Side in pixels of the inputs of the frozen encoder."""
     side: int | None = None
-    """Images without a frozen encoder: scaled to squares of this side, in colour."""
+    """Images without a frozen encoder: scaled to squares of this side in pixels, in color."""
     reduction: Reduction | None = None
     """Vectors: scaling and principal components."""
     device: str = "auto"
     folder: Path | None = None
-    """Where embeddings are kept; None: nowhere."""
+    """Directory of stored embeddings; None: they are not stored."""
 
     def encoded(self, items: Items, console: Console) -> tuple[Items, NDArray[np.bool_]]:
-        """The items that can be read, after the encoder and before scaling, and which of the given ones those are."""
+        """The readable items after the encoder and before scaling, and a mask (n,) of the items that are readable."""
         if self.encoder is not None:
             vectors = self._vectors(items, console)
             readable = ~np.isnan(vectors[:, 0])
@@ -78,7 +78,7 @@ class Preparation:
         return embedding(items, skip_unreadable=True)
 
     def check_kind(self, items: Items, given: str) -> None:
-        """New items must be of the kind that the fit was on."""
+        """Raise an error where new items are not of the kind that was fitted."""
         images = self.encoder is not None or self.side is not None
         if images and items.kind == "vectors":
             raise UnveilError(f"the fit was on images, and {given} holds vectors: give images")
@@ -86,12 +86,12 @@ class Preparation:
             raise UnveilError(f"the fit was on vectors, and {given} holds images: give their vectors")
 
     def to_json(self) -> dict[str, Any]:
-        """All but the arrays of the reduction and this machine's own folder and device."""
+        """The fields for a JSON file: without the arrays of the reduction, and without folder and device."""
         return {key: getattr(self, key) for key in ("encoder", "encoder_side", "side")}
 
 
 def choose_encoder(items: Items, name: str) -> int:
-    """The side at which a frozen encoder sees these images; an encoder that cannot be had is an error."""
+    """The side in pixels of the encoder's inputs for these images; an encoder that is not available is an error."""
     small = items.kind == "images" and max(items.array.shape[1:3]) <= 64
     if name != PIXELS:
         pretrained.pretrained(name, torch.device("cpu"))  # an error now rather than after the images are read
@@ -99,14 +99,14 @@ def choose_encoder(items: Items, name: str) -> int:
 
 
 def pixels(items: Items) -> Vectors:
-    """Pixels as vectors in 0..1, scaled to 32x32 where they are more; NaN where a file cannot be read."""
+    """Pixels as vectors in 0..1; larger images are scaled to 32x32. Rows of unreadable files are NaN."""
     if items.kind == "images" and max(items.array.shape[1:3]) <= PIXEL_SIDE:
         return (items.array.reshape(len(items), -1) / np.float32(255)).astype(np.float32)
     grey = items.kind == "images" and items.array.shape[-1] == 1
-    parts = []
+    pieces = []
     for piece in items.pieces(512):
         x, readable = pictures(piece, PIXEL_SIDE, skip_unreadable=True)
         vectors = (x[:, :1] if grey else x).flatten(1).numpy()
         vectors[~readable] = np.nan
-        parts.append(vectors)
-    return np.concatenate(parts)
+        pieces.append(vectors)
+    return np.concatenate(pieces)

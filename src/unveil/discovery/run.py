@@ -1,7 +1,7 @@
-"""Runs: a task is discovered and everything about it is written to a run directory.
+"""Run a discovery and write everything about it to a run directory.
 
-`run_recipe` takes a data set of the catalog (`unveil run`), `run_own_data` people's own files (`unveil discover`). Both
-leave the same directory, from which report, review, export, predict and continue work.
+`run_recipe` reads a data set of the catalog (`unveil run`), `run_own_data` user files (`unveil discover`). Both write
+the same kind of directory, from which report, review, export, predict and continue work.
 """
 
 import shutil
@@ -38,19 +38,19 @@ from unveil.training.training import Training
 MOST_KNOWN = 5000
 """Labelled items of a data set that are kept in the run directory beside the unlabelled ones."""
 KMEANS_INPUT_VALUES = 30_000_000
-"""k-means on more input values would take longer than it is worth."""
+"""k-means on the inputs is skipped if they have more values than this: it would take too long."""
 
 
 @dataclass(frozen=True)
 class Corrections:
-    """What a review adds to the given labels."""
+    """Corrections of a review, to be used in a new run."""
 
     labels: Mapping[str, str]
     """Labels of new items by their id."""
     rejected: Mapping[str, str]
     """Ids of items that were rejected from a class, and that class."""
     source: str
-    """Which run it was, and the state of its review."""
+    """Path of the reviewed run, and a hash of its review."""
 
 
 def run_recipe(
@@ -66,7 +66,7 @@ def run_recipe(
     """All stages of a recipe into the directory `out`; returns the record that is also written there.
 
     With corrections, labels of a review join those of the known classes and `data.n_novel` says how many classes are
-    left; then nothing is scored.
+    left; then no scores are computed.
     """
     console = console or Console(stderr=True, markup=False)  # a path may have [brackets]
     check_directory(out, settings, resume=resume)
@@ -123,9 +123,9 @@ def run_own_data(
     corrections: Corrections | None = None,
     console: Console | None = None,
 ) -> dict[str, Any]:
-    """Find the novel classes of NEW; everything about it is in the directory `out`. Returns the record.
+    """Find the novel classes of NEW and write the run directory `out`. Returns the record.
 
-    Without a recipe or settings, these follow from the kind of the items; `overrides` change a recipe.
+    Without a recipe or settings, the recipe depends on the kind of the items; `overrides` change settings of a recipe.
     """
     console = console or Console(stderr=True, markup=False)
     begun = time.monotonic()
@@ -178,7 +178,7 @@ def run_own_data(
 
 
 def _check(task: Task, settings: Settings, preparation: Preparation) -> None:
-    """Tell what is wrong with the settings before anything is written: a training on two rows is set up for it."""
+    """Raise errors of the settings before anything is written, by setting up a training on two rows."""
     if task.n_novel is not None:
         check_count(task.n_novel, len(task.unlabelled))
     few = replace(task.take(np.arange(min(2, len(task)))), test_items=None)
@@ -186,7 +186,7 @@ def _check(task: Task, settings: Settings, preparation: Preparation) -> None:
 
 
 def encode_dataset(dataset: Dataset, settings: Settings, stages: Path, console: Console) -> tuple[Dataset, Preparation]:
-    """The data set with its images replaced by vectors, where the recipe says so, and how that was done."""
+    """The data set, with images replaced by vectors where the recipe says so, and the preparation that does it."""
     preparation = Preparation(device=settings.machine.device, folder=stages)
     data = settings.data
     if data.encoder is None:
@@ -209,15 +209,15 @@ def encode_dataset(dataset: Dataset, settings: Settings, stages: Path, console: 
 
 @dataclass(frozen=True, kw_only=True)
 class _Run:
-    """One run on its way into its directory."""
+    """One run: task, settings and the directory to write."""
 
     settings: Settings
     task: Task
-    """With encoded items."""
+    """The task with encoded items."""
     shown: Task
-    """With the items as people know them."""
+    """The task with the original items."""
     truth: Truth | None = None
-    """For scores."""
+    """The true classes, for scores; None: there are no scores."""
     true_labels: Mapping[str, str] | None = None
     """The true class of new items by id, where it is known."""
     preparation: Preparation
@@ -237,7 +237,7 @@ class _Run:
         notes: Sequence[str] = (),
         corrections: Corrections | None = None,
     ) -> dict[str, Any]:
-        """Discover, and write everything; returns the record."""
+        """Discover the classes and write the run directory; returns the record."""
         out, settings, task = self.storage.run, self.settings, self.task
         config = recipe.dump(settings)
         files.write(out / "config.toml", config)
@@ -258,7 +258,7 @@ class _Run:
         result.predictor.save(out)
         record = write(out, self._contents(result, names, self._record(result, skipped, begun), config))
         (out / "checkpoint.safetensors").unlink(missing_ok=True)
-        shutil.rmtree(out / "work", ignore_errors=True)  # of the rehearsals
+        shutil.rmtree(out / "work", ignore_errors=True)  # work files of the rehearsals
         return record
 
     def _record(self, result: Discovery, skipped: Sequence[str], begun: float | None) -> dict[str, Any]:
@@ -325,10 +325,10 @@ class _Run:
         )
 
     def _keep_rejected_away(self, result: Discovery, names: list[str], rejected: Mapping[str, str]) -> None:
-        """An item that was rejected from a class goes to the next likely one."""
-        place = {self.task.id_of(int(row)): index for index, row in enumerate(self.rows)}
+        """Move items that were rejected from a class to their next most likely class."""
+        position_of = {self.task.id_of(int(row)): index for index, row in enumerate(self.rows)}
         for name, label in rejected.items():
-            index = place.get(name)
+            index = position_of.get(name)
             if index is None or names[result.labels[index]] != label:
                 continue
             (space,) = result.predictor.spaces(self.task.items, self.rows[index : index + 1])

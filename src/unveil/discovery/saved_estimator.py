@@ -1,4 +1,4 @@
-"""A fitted estimator as a run directory, and back."""
+"""Save a fitted estimator as a run directory, and load it."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Before a fit on vectors: which rows are trained on, and how they are scaled."""
+"""Choose the training rows of a fit on vectors, and how vectors are scaled."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ from unveil.metrics import clustering_accuracy
 from unveil.numerics import Labels, Matrix
 
 MOST_ROWS = 60_000
-"""Rows that are trained on; the others are only labelled."""
+"""Most rows that are trained on; the others are only labelled."""
 PER_CLASS = 50
-"""Items of a known class that are among them, where it has so many."""
+"""Least items of each known class among the training rows, where it has that many."""
 COMPONENTS = 256
 UNIT_LENGTH_FROM = 16
-"""Vectors of fewer numbers are not brought to unit length: too much would be lost."""
+"""Vectors with fewer features are not scaled to unit length: too much would be lost."""
 SCALING_ROWS, SCALING_DRAWS = 3000, 5
-"""Known items by which the scaling is chosen, and draws of them: a single k-means may be far off."""
+"""Known items in a sample by which the scaling is chosen, and number of samples: a single k-means may be far off."""
 
 
 def training_rows(labels: Labels, seed: int) -> Labels:
@@ -60,7 +60,7 @@ def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
 def _accuracies(
     x: Matrix, y: Labels, reductions: Sequence[Reduction], known: int, seed: int, number: int
 ) -> list[float]:
-    """Accuracy of k-means on a draw of known items, for each way of scaling."""
+    """Accuracy of k-means on a sample of known items, for each reduction."""
     draw = rng.numpy(seed, "scaling", number)
     rows = np.sort(draw.permutation(np.flatnonzero(y >= 0))[:SCALING_ROWS])
     return [

@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured. Rates are in FLOP/s."""
+    """The measurements. Rates are in FLOP/s."""
 
     precision: str
     rates: dict[str, float]
@@ -60,7 +60,7 @@ class Report:
         return part.flops / self.peak / part.seconds if part.flops else None
 
     def goals(self) -> dict[str, float]:
-        """What the design aims at: 1.15, and 0.9 of the network's own convolutions (the peak is that of the best)."""
+        """Ratios: the first should be at most 1.15, the second at least 0.9. The peak is the highest rate."""
         trunk, tail = self.part("trunk, both views"), self.part("tail, forward + backward")
         return {
             "cached step / tail": self.part("step, trunk cached").seconds / tail.seconds,
@@ -87,11 +87,11 @@ def measure(
 
     rates = {f"matrix product {matrix}": matrix_rate(matrix, device, precision, repeats)}
     alone = {}
-    for name, part, given in (
+    for name, part, inputs in (
         ("trunk, both views", frozen(model.encoder.trunk), x),
         ("tail, forward + backward", model.encoder.tail, h),
     ):
-        layers = convolutions(part, given, precision, repeats, backward=part is model.encoder.tail)
+        layers = convolutions(part, inputs, precision, repeats, backward=part is model.encoder.tail)
         rates.update({layer.name: layer.rate for layer in layers})
         alone[name] = sum(layer.seconds for layer in layers)
     work.step()  # leaves the gradients that the optimiser needs
@@ -112,12 +112,12 @@ def measure(
 
 
 def timed(name: str, call: Call, device: torch.device, repeats: int, alone: float | None = None) -> Part:
-    """A part from a call that does it once."""
+    """Measure a part of the step; `call` performs it once."""
     return Part(name, statistics.median(times(call, device, repeats)), flops(call), alone)
 
 
 def tables(report: Report) -> Iterator[Table]:
-    """For people: the rates of the machine, and the parts of the step against them."""
+    """Two tables: the rates of the machine, and the parts of the step compared with them."""
     rates = Table("alone", "GFLOP/s", title=f"What this machine reaches, {report.precision}")
     for name, rate in report.rates.items():
         rates.add_row(name, f"{rate / 1e9:.0f}")

@@ -1,4 +1,4 @@
-"""`unveil paper`."""
+"""`unveil paper`: run a table or figure of the paper."""
 
 import tempfile
 from pathlib import Path
@@ -14,11 +14,11 @@ from unveil.experiments import maps, output, plan
 
 
 def overview() -> None:
-    """The experiments that there are."""
+    """Print all experiments."""
     table = Table("name", "what", "rows")
     for name in experiments.names():
-        one = experiments.load(name, "cifar10")
-        table.add_row(name, one.title, str(len(one.rows)))
+        experiment = experiments.load(name, "cifar10")
+        table.add_row(name, experiment.title, str(len(experiment.rows)))
     Console().print(table)
 
 
@@ -38,13 +38,13 @@ def run(
 ) -> None:
     """Run what is missing, then print the table and write its files."""
     console = Console(markup=False)
-    place = experiments.scale(scale, data)
-    count = seeds or place.seeds
-    planned = plan.make_plan(experiments.load(name, data), place, count, out=out, runs=runs, imbalance=imbalance)
+    chosen = experiments.scale(scale, data)
+    count = seeds or chosen.seeds
+    planned = plan.make_plan(experiments.load(name, data), chosen, count, out=out, runs=runs, imbalance=imbalance)
     todo = planned.missing()
     estimates = [planned.estimate(run) for run in todo]
-    every = sum(len(runs_of_row) for runs_of_row in planned.runs.values())
-    console.print(f"{planned.experiment.title}: {every - len(todo)} of {every} runs are there", soft_wrap=True)
+    total = sum(len(runs_of_row) for runs_of_row in planned.runs.values())
+    console.print(f"{planned.experiment.title}: {total - len(todo)} of {total} runs are done", soft_wrap=True)
     if dry_run:
         _announce(planned, todo, estimates, console)
         return
@@ -53,8 +53,8 @@ def run(
     _writable(planned.folder / "records")
     if todo:
         console.print(f"{len(todo)} to run: {plan.total(estimates, jobs)}", soft_wrap=True)
-    where = store or stores.default_store()
-    failed = plan.execute(todo, jobs=jobs, store=where, root=root, console=console)
+    stages = store or stores.default_store()
+    failed = plan.execute(todo, jobs=jobs, store=stages, root=root, console=console)
     console.print(output.shown(planned))
     written = output.write(planned, planned.folder)
     if planned.experiment.shape == "map" and not failed:

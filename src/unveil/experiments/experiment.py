@@ -1,4 +1,4 @@
-"""Experiments and scales as they stand in the TOML files beside this one."""
+"""Experiments and scales, read from the TOML files of this package."""
 
 import tomllib
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ class Row:
     set: tuple[str, ...]
     self_supervised: bool = True
     paper: dict[str, list[float]] = field(default_factory=dict)
-    """Mean and, where it is given, standard deviation in the paper, by column."""
+    """Mean and, where given, standard deviation in the paper, by column."""
     value: float | None = None
-    """Where it stands on the axis of a curve."""
+    """Its position on the x axis of a curve."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Experiment:
     against: str | None = None
     """The row that the others are compared with."""
     inputs: bool = False
-    """Show k-means on the inputs, and on features of unit length, as well."""
+    """Also show k-means on the inputs and on features of unit length."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +52,11 @@ class Scale:
     without_self_supervision: tuple[str, ...] | None = None
     by_seed: tuple[tuple[str, ...], ...] = ()
     methods: dict[str, list[str]] = field(default_factory=dict)
-    """What a system's own authors set otherwise."""
+    """By method: settings that its authors chose differently."""
 
 
 def names() -> list[str]:
-    """The experiments that there are."""
+    """Names of all experiments."""
     folder = resources.files("unveil.experiments") / "tables"
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
@@ -90,21 +90,21 @@ def scale(name: str, data: str) -> Scale:
     if name not in table:
         raise UnveilError(f"there is no scale '{name}'{suggest(name, table)}")
     if data not in table[name]:
-        raise UnveilError(f"'{data}' is not there at the scale {name}{suggest(data, table[name])}")
+        raise UnveilError(f"'{data}' is not available at the scale {name}{suggest(data, table[name])}")
     values: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in table[name][data].items()
     }
     return Scale(name=name, data=data, **values)
 
 
-def settings(row: Row, place: Scale, seed: int, extra: tuple[str, ...] = ()) -> Settings | None:
-    """What to run for a row; None where the data set has no self-supervision that could be left out."""
+def settings(row: Row, scale: Scale, seed: int, extra: tuple[str, ...] = ()) -> Settings | None:
+    """The settings of a row; None where it leaves out self-supervision and the data set has none."""
     without: tuple[str, ...] = ()
     if not row.self_supervised:
-        if place.without_self_supervision is None:
+        if scale.without_self_supervision is None:
             return None
-        without = place.without_self_supervision
-    subset = place.by_seed[seed % len(place.by_seed)] if place.by_seed else ()
-    changes = [*place.set, *without, *subset, *extra]
-    method = recipe.load(place.recipe, row.set, defaults=changes).discovery.method
-    return recipe.load(place.recipe, [*place.methods.get(method, []), *row.set, f"seed={seed}"], defaults=changes)
+        without = scale.without_self_supervision
+    subset = scale.by_seed[seed % len(scale.by_seed)] if scale.by_seed else ()
+    changes = [*scale.set, *without, *subset, *extra]
+    method = recipe.load(scale.recipe, row.set, defaults=changes).discovery.method
+    return recipe.load(scale.recipe, [*scale.methods.get(method, []), *row.set, f"seed={seed}"], defaults=changes)

@@ -38,25 +38,25 @@ def _draw_column(figure: Any, grid: Any, column: int, name: str, run: Run) -> No
     truth = read_truth(run) or {}
     names, y = np.unique([truth[run.ids[row]] for row in rows], return_inverse=True)
     clusters = run.labels[rows]
-    some = rng.numpy(0, "map").permutation(len(rows))[:POINTS]
-    flat = TSNE(random_state=0, n_jobs=-1, metric="cosine").fit(np.asarray(run.features[np.sort(rows[some])]))
+    sample = rng.numpy(0, "map").permutation(len(rows))[:POINTS]
+    flat = TSNE(random_state=0, n_jobs=-1, metric="cosine").fit(np.asarray(run.features[np.sort(rows[sample])]))
     axes = figure.add_subplot(grid[0, column])
-    axes.scatter(flat[:, 0], flat[:, 1], c=y[np.sort(some)], cmap="tab20", s=3, linewidths=0)
+    axes.scatter(flat[:, 0], flat[:, 1], c=y[np.sort(sample)], cmap="tab20", s=3, linewidths=0)
     axes.set_title(f"{name}, ACC {100 * clustering_accuracy(y, clusters):.1f} %", fontsize=10)
     axes.set_xticks([])
     axes.set_yticks([])
     below = grid[1, column].subgridspec(2, EXAMPLES // 2)
-    for place, (row, believed) in enumerate(misplaced(y, clusters)[:EXAMPLES]):
-        small = figure.add_subplot(below[place // (EXAMPLES // 2), place % (EXAMPLES // 2)])
+    for index, (row, predicted) in enumerate(misplaced(y, clusters)[:EXAMPLES]):
+        panel = figure.add_subplot(below[index // (EXAMPLES // 2), index % (EXAMPLES // 2)])
         picture = run.picture(int(rows[row]), 64)
         if picture is not None:
-            small.imshow(np.asarray(picture))
-        small.set_title(f"{names[y[row]]} → {names[believed]}", fontsize=5, pad=2)
-        small.axis("off")
+            panel.imshow(np.asarray(picture))
+        panel.set_title(f"{names[y[row]]} → {names[predicted]}", fontsize=5, pad=2)
+        panel.axis("off")
 
 
 def check() -> None:
-    """Tell before hours of training that something is missing for the picture."""
+    """Raise an error before hours of training if a package for the picture is missing."""
     for name in ("matplotlib", "openTSNE"):
         if importlib.util.find_spec(name) is None:
             raise UnveilError(f"the map needs {name}: pip install 'unveil[paper]'")
@@ -66,10 +66,10 @@ def misplaced(y: NDArray[np.int64], clusters: NDArray[np.int64]) -> list[tuple[i
     """Rows whose cluster stands for another class, and that class; spread over the data."""
     classes, values = np.unique(y), np.unique(clusters)
     of_cluster = match_clusters(contingency(y, clusters))
-    meant = {int(c): int(classes[of_cluster[place]]) for place, c in enumerate(values) if of_cluster[place] >= 0}
-    wrong = [row for row in range(len(y)) if meant.get(int(clusters[row]), int(y[row])) != int(y[row])]
+    class_of = {int(c): int(classes[of_cluster[index]]) for index, c in enumerate(values) if of_cluster[index] >= 0}
+    wrong = [row for row in range(len(y)) if class_of.get(int(clusters[row]), int(y[row])) != int(y[row])]
     order = rng.numpy(0, "misplaced").permutation(len(wrong))
-    return [(wrong[i], meant[int(clusters[wrong[i]])]) for i in order]
+    return [(wrong[i], class_of[int(clusters[wrong[i]])]) for i in order]
 
 
 def _load(folder: Path, record: Path) -> Run:

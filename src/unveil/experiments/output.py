@@ -1,4 +1,4 @@
-"""A finished experiment for people: on the terminal, as Markdown, CSV, LaTeX, and as a picture."""
+"""Tables and figures of an experiment: on the terminal, as Markdown, CSV, LaTeX and PNG."""
 
 import csv
 import io
@@ -19,10 +19,10 @@ def cells(plan: Plan) -> list[list[str]]:
     """The lines of the table, as text."""
     rows = [_cells(line) for line in summarise(plan)]
     others = plain_kmeans(plan) if plan.experiment.inputs else {}
-    for place, (name, values) in enumerate(others.items()):
+    for index, (name, values) in enumerate(others.items()):
         spread = statistics.stdev(values) if len(values) > 1 else None
         first = [name, str(len(values)), pm(statistics.fmean(values), spread)]
-        rows.insert(place, [*first, *[""] * (len(HEADER) - 3)])
+        rows.insert(index, [*first, *[""] * (len(HEADER) - 3)])
     return rows
 
 
@@ -30,30 +30,30 @@ def _cells(line: Line) -> list[str]:
     effect = "" if line.effect is None else pm(*line.effect, sign=True)
     paper_effect = "" if line.paper_effect is None else f"{line.paper_effect:+.1f}"
     paper = "" if line.paper is None else pm(*line.paper)
-    rest = [
+    other_scores = [
         f"{line.mean[name]:.1f}" if name in line.mean else ""
         for name in ("test_acc", "known_acc", "open_all", "open_old", "open_new")
     ]
     acc = pm(line.mean["acc"], line.spread.get("acc"))
     compared = [paper, effect, paper_effect, line.verdict]
-    return [line.row.name, str(line.seeds), acc, *compared, *rest, f"{line.seconds:.0f}"]
+    return [line.row.name, str(line.seeds), acc, *compared, *other_scores, f"{line.seconds:.0f}"]
 
 
 def pm(mean: float, spread: float | None = None, *, sign: bool = False) -> str:
-    """12.3 ± 0.4"""
+    """A mean and its spread as text, such as 12.3 ± 0.4."""
     first = f"{mean:+.1f}" if sign else f"{mean:.1f}"
     return first if spread is None else f"{first} ± {spread:.1f}"
 
 
 def shown(plan: Plan) -> Table:
-    """For the terminal: without columns that are empty, and without those that the files have."""
+    """The table for the terminal: without empty columns and without those that only the files have."""
     rows = cells(plan)
-    kept = [index for index in (0, 1, 2, 3, 4, 5, 6) if index < 3 or any(row[index] for row in rows)]
+    columns = [index for index in (0, 1, 2, 3, 4, 5, 6) if index < 3 or any(row[index] for row in rows)]
     table = Table(title=plan.title)
-    for index in kept:
+    for index in columns:
         table.add_column(HEADER[index], no_wrap=index in (1, 2, 3, 4, 5))
     for row in rows:
-        table.add_row(*(row[index] for index in kept))
+        table.add_row(*(row[index] for index in columns))
     return table
 
 
@@ -108,15 +108,15 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
         if max(values) > 20 * max(min(values), 1e-9) and min(values) > 0:
             axes.set_xscale("log")
     else:
-        places = list(range(len(lines)))[::-1]
-        axes.barh([p + 0.18 for p in places], means, 0.36, xerr=spreads, label="here", color="#3b6ea5", capsize=2)
-        known = [(p, line.paper) for p, line in zip(places, lines, strict=True) if line.paper is not None]
+        positions = list(range(len(lines)))[::-1]
+        axes.barh([p + 0.18 for p in positions], means, 0.36, xerr=spreads, label="here", color="#3b6ea5", capsize=2)
+        known = [(p, line.paper) for p, line in zip(positions, lines, strict=True) if line.paper is not None]
         if known:
             values, errors = [value for _, (value, _) in known], [spread or 0.0 for _, (_, spread) in known]
-            spots = [p - 0.18 for p, _ in known]
-            axes.barh(spots, values, 0.36, xerr=errors, label="paper", color="#c8c8c8", capsize=2)
+            below = [p - 0.18 for p, _ in known]
+            axes.barh(below, values, 0.36, xerr=errors, label="paper", color="#c8c8c8", capsize=2)
             axes.legend(loc="lower left")
-        axes.set_yticks(places, [line.row.name for line in lines])
+        axes.set_yticks(positions, [line.row.name for line in lines])
         axes.set(xlabel="ACC %", xlim=(0, 100))
     axes.set_title(f"{plan.title}\n{lines[0].seeds} seed(s)", fontsize=10)
     axes.grid(visible=True, alpha=0.3)

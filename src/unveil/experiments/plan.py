@@ -1,4 +1,4 @@
-"""What an experiment has to run, what is there already, and running the rest."""
+"""Plan the runs of an experiment, find those that are done, and execute the others."""
 
 import multiprocessing
 import os
@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """One training with one seed. Rows of several tables that mean the same thing share it."""
+    """One training with one seed. Rows of several tables with the same settings share it."""
 
     row: str
     settings: Settings
@@ -45,22 +45,22 @@ class Plan:
     scale: Scale
     imbalance: float | None
     folder: Path
-    """Where records, tables and pictures lie."""
+    """Directory of records, tables and pictures."""
     runs: dict[str, list[Run]]
 
     @property
     def title(self) -> str:
-        """Of the table: what, on which data, at which scale."""
+        """Title of the table: experiment, data and scale."""
         uneven = "" if self.imbalance is None else f", classes unbalanced by {self.imbalance:g}"
         return f"{self.experiment.title} ({self.scale.data}, {self.scale.name}{uneven})"
 
     @property
     def column(self) -> str | None:
-        """The paper's column to compare with; its classes are balanced."""
+        """The paper's column to compare with; None for unbalanced classes, which the paper does not have."""
         return self.scale.column if self.imbalance is None else None
 
     def missing(self) -> list[Run]:
-        """What has to be run, each once."""
+        """The runs that are not done, each once."""
         wanted = {run.record: run for runs in self.runs.values() for run in runs if run.done() is None}
         return list(wanted.values())
 
@@ -68,7 +68,7 @@ class Plan:
         return [record for run in self.runs.get(row.name, []) if (record := run.done()) is not None]
 
     def estimate(self, run: Run) -> float | None:
-        """Seconds of discovery, from records of the same method, else of any."""
+        """Estimated seconds of discovery, from records of the same method or, without any, of all methods."""
         seconds: dict[str, list[float]] = {}
         for path in run.record.parent.glob("*.json"):
             record = files.read_json(path)
@@ -79,35 +79,35 @@ class Plan:
 
 
 def make_plan(
-    experiment: Experiment, place: Scale, seeds: int, *, out: Path, runs: Path, imbalance: float | None = None
+    experiment: Experiment, scale: Scale, seeds: int, *, out: Path, runs: Path, imbalance: float | None = None
 ) -> Plan:
-    """The runs of an experiment. Records lie in `out`, run directories in `runs`."""
+    """The plan of an experiment. Records are in `out`, run directories in `runs`."""
     imbalance = None if imbalance == 1 else imbalance
     extra = () if imbalance is None else (f"data.imbalance={imbalance:g}",)
-    name = f"{place.name}-{place.data}" + ("" if imbalance is None else f"-imbalance{imbalance:g}")
+    name = f"{scale.name}-{scale.data}" + ("" if imbalance is None else f"-imbalance{imbalance:g}")
     planned: dict[str, list[Run]] = {}
     for row in experiment.rows:
         for seed in range(seeds):
-            resolved = settings(row, place, seed, extra)
+            resolved = settings(row, scale, seed, extra)
             if resolved is None:
                 continue
             title = title_of(resolved)
             run = Run(row.name, resolved, out / name / "records" / f"{title}.json", runs / name / title)
             planned.setdefault(row.name, []).append(run)
-    return Plan(experiment, place, imbalance, out / name, planned)
+    return Plan(experiment, scale, imbalance, out / name, planned)
 
 
 def title_of(resolved: Settings) -> str:
-    """The name of a run: its method, a mark of the settings that differ from their defaults, its seed.
+    """The name of a run: its method, a hash of the settings that differ from their defaults, its seed.
 
-    A setting that a later version adds leaves it as it is; where a run is computed is no part of it.
+    A setting that a later version adds does not change it, and `machine` is not part of it.
     """
     table = {key: value for key, value in recipe.changed(resolved).items() if key not in ("machine", "name", "seed")}
     return f"{resolved.discovery.method}-{identity(settings=table)[:8]}-seed{resolved.seed}"
 
 
 def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, console: Console) -> list[tuple[Run, str]]:
-    """Run what is missing; returns the runs that failed, and why. What was interrupted goes on where it stopped."""
+    """Execute the runs; returns those that failed, and why. An interrupted run continues where it stopped."""
     failed: list[tuple[Run, str]] = []
     count = 0
 
@@ -118,7 +118,7 @@ def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, conso
         try:
             attempt()
         except BrokenProcessPool:
-            raise UnveilError("a worker was killed, perhaps for want of memory: use fewer --jobs") from None
+            raise UnveilError("a worker was killed, perhaps for lack of memory: use fewer --jobs") from None
         except Exception as error:  # one run must not take the others with it
             reason = str(error) if isinstance(error, UnveilError) else f"{type(error).__name__}: {error}"
             failed.append((run, reason))
@@ -132,20 +132,20 @@ def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, conso
     if jobs == 1:
         progress = Console(stderr=True, markup=False, quiet=console.quiet)
         for run in todo:
-            finish(run, lambda run=run: _one(run, store, root, progress))  # type: ignore[misc]
+            finish(run, lambda run=run: _execute_run(run, store, root, progress))  # type: ignore[misc]
         return failed
     context = multiprocessing.get_context("spawn")
     threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
     with (
-        Interrupt() as interrupt,  # an exception out of nowhere could be lost in a callback of the pool
+        Interrupt() as interrupt,  # a KeyboardInterrupt could be lost in a callback of the pool
         ProcessPoolExecutor(jobs, mp_context=context, initializer=_worker, initargs=(threads,)) as pool,
     ):
         waiting, running = list(todo), dict[Future[None], Run]()
         try:
             while waiting or running:
-                while waiting and len(running) < jobs:  # no more than that, so that Ctrl-C finds nothing queued
+                while waiting and len(running) < jobs:  # no more than that: nothing is queued when Ctrl-C comes
                     run = waiting.pop(0)
-                    running[pool.submit(_one, run, store, root, None)] = run
+                    running[pool.submit(_execute_run, run, store, root, None)] = run
                 for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
                     finish(running.pop(future), future.result)
                 if interrupt.asked:
@@ -158,7 +158,7 @@ def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, conso
 
 
 def _worker(threads: int) -> None:
-    """A process of its own session: Ctrl-C at the terminal reaches it once, from `execute`, and not twice."""
+    """Set up a worker process in its own session: it gets Ctrl-C only once, from `execute`."""
     import torch
 
     if hasattr(os, "setsid"):
@@ -166,7 +166,7 @@ def _worker(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _one(run: Run, store: Path, root: Path | None, console: Console | None) -> None:
+def _execute_run(run: Run, store: Path, root: Path | None, console: Console | None) -> None:
     from unveil.discovery.run import run_recipe
 
     console = console or Console(quiet=True)
@@ -175,7 +175,7 @@ def _one(run: Run, store: Path, root: Path | None, console: Console | None) -> N
 
 
 def total(estimates: Iterable[float | None], jobs: int = 1) -> str:
-    """In words."""
+    """The estimated time as a sentence."""
     known = [value for value in estimates if value is not None]
     if not known:
         return "no record to estimate the time from"

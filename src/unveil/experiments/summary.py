@@ -12,7 +12,7 @@ SCORES = ("acc", "nmi", "test_acc", "known_acc", "open_all", "open_old", "open_n
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A row with its results. Scores are in percent; a spread needs two seeds."""
+    """A row with its results. Scores are in percent; the spread (standard deviation) needs two seeds."""
 
     row: Row
     seeds: int
@@ -66,8 +66,8 @@ def summarise(plan: Plan) -> list[Line]:
 
 
 def plain_kmeans(plan: Plan) -> dict[str, list[float]]:
-    """ACC in percent of other k-means that the records of the compared row hold: on the inputs, and on its features
-    brought to unit length, from which the novel heads start."""
+    """ACC in percent of k-means on the inputs and on features of unit length, by seed, from the records of the row that
+    others are compared with."""
     row = next((row for row in plan.experiment.rows if row.name == plan.experiment.against), plan.experiment.rows[0])
     records = plan.records(row)
     keys = {"k-means on the inputs": "kmeans_inputs", "k-means on features of unit length": "kmeans"}

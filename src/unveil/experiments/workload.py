@@ -26,7 +26,7 @@ from unveil.training.loop import step_on
 
 
 class Workload:
-    """Discovery steps of a recipe on random images, as `engine.loop.train` runs them, with every loss on.
+    """Discovery steps of a recipe on random images, as `training.loop.train` runs them, with every loss on.
 
     With a folder for `cache` the trunk's outputs are read from there, else the frozen trunk runs.
     """
@@ -131,7 +131,7 @@ def make_objective(model: Model, settings: Settings, device: torch.device) -> NC
 
 
 def _no_features(rows: Rows) -> Tensor:
-    raise UnveilError("random data have no features")
+    raise UnveilError("random data has no features")
 
 
 def random_cache(folder: Path, model: Model, source: Views, device: torch.device) -> cached.CachedViews:
@@ -141,7 +141,7 @@ def random_cache(folder: Path, model: Model, source: Views, device: torch.device
     dtype = "bfloat16" if model.precision == torch.bfloat16 else "float16"
     layout = cached.Layout(items=len(source), views=2, shape=tuple(probe.shape[1:]), dtype=dtype)
     feature = torch.randn(probe.shape, generator=rng.generator(0, "cache")).relu_().movedim(-1, 1)
-    every = feature.expand(len(source), *feature.shape[1:])
+    features = feature.expand(len(source), *feature.shape[1:])
     starts = range(0, len(source), 64)
-    cached.build(folder, layout, ((row, view, every[row : row + 64]) for row in starts for view in range(3)))
+    cached.build(folder, layout, ((row, view, features[row : row + 64]) for row in starts for view in range(3)))
     return cached.CachedViews(folder, device)

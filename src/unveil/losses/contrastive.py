@@ -25,11 +25,11 @@ def neighborhood_contrastive(
     """ℓ_ncl = α ℓ(z, ẑ) + (1 − α) ℓ(z, ρ_k)  (Eq. 6-9), averaged over the batch.
 
     z, z_hat: (B, D) two views; queue: (M, D) filled slots only; hard: (B, m) cosines that join the denominator.
-    ρ_k are the `k` most similar queue entries. With no neighbours (k = 0 or an empty queue) the second view takes
+    ρ_k are the `k` most similar queue entries. With no neighbors (k = 0 or an empty queue) the second view takes
     all the weight, which is the plain contrastive loss.
     `view_among_neighbors` lets ẑ compete for a place in ρ_k, as the published code does: it then displaces one
-    neighbour, whose weight is lost. `cosines` are those of z with the queue (B, M), where the caller has them.
-    `unit` says that the rows of the queue have length 1 already.
+    neighbor, whose weight is lost. To save work, a caller may pass the `cosines` of z with the queue, (B, M).
+    `unit`: the rows of the queue have length 1.
     """
     if len(z) == 0:
         return z.sum()
@@ -64,7 +64,7 @@ def supervised_contrastive(
     """ℓ_scl (Eq. 10-11): the positives are the second view and every queue entry of the same class.
 
     z, z_hat: (B, D); y: (B,); queue: (M, D) filled slots only; queue_y: (M,).
-    `unit` says that the rows of the queue have length 1 already.
+    `unit`: the rows of the queue have length 1.
     """
     if len(z) == 0:
         return z.sum()

@@ -31,8 +31,8 @@ def hard_negatives(
     z: (B, D); queue_u: (M_u, D); queue_l: (M_l, D), filled slots only. The `k_easy` queue entries least similar to a
     query are each mixed with a random labelled entry, `rounds` times and with every μ of `mixes`; the `k_hard` most
     similar mixtures are kept (fewer where fewer exist).
-    `cosines` are those of z with both queues, (B, M_u) and (B, M_l), `products` is queue_u @ queue_l.T, where the
-    caller has them already. `unit` says that the rows of both queues have length 1 already.
+    To save work, a caller may pass `cosines` of z with both queues, (B, M_u) and (B, M_l), and `products`, which is
+    queue_u @ queue_l.T. `unit`: the rows of both queues have length 1.
     """
     batch, stored_u, stored_l = len(z), len(queue_u), len(queue_l)
     k_easy = min(k_easy, stored_u)
@@ -77,21 +77,21 @@ def hardest_mixtures(
         z_a, z_b = za.gather(1, a), zb.gather(1, b)
         lengths, mixed = [], []
         for mu in mixes:
-            apart = mu**2 * squares[0] + (1 - mu) ** 2 * squares[1]
-            square = apart + 2 * mu * (1 - mu) * ab
+            squared_lengths = mu**2 * squares[0] + (1 - mu) ** 2 * squares[1]
+            square = squared_lengths + 2 * mu * (1 - mu) * ab
             # where a and b cancel, |ζ|² is rounding alone: below this floor it would make "cosines" far beyond 1
-            floor = 32 * torch.finfo(za.dtype).eps * apart
+            floor = 32 * torch.finfo(za.dtype).eps * squared_lengths
             lengths.append(square.clamp_min(floor).clamp_min_(1e-24).rsqrt_())  # 1 / |ζ|
             mixed.append((mu * z_a + (1 - mu) * z_b) * lengths[-1])
         candidates = torch.cat(mixed, dim=1)  # (B, len(mixes) * P)
         chosen = candidates.topk(min(k_hard, candidates.shape[1]), dim=1, sorted=False).indices
-        # (B, k_hard): which pair and which μ; comparisons are much cheaper than dividing whole numbers, and a table of
-        # the μ would be copied to the device, which every step would wait for
+        # The pair and the μ of each chosen mixture, (B, k_hard). Comparisons are cheaper than integer division, and a
+        # tensor of the μ would have to be copied to the device in every step.
         pair, chosen_mu = chosen, torch.full_like(za[:, :1], mixes[0])
-        for i, (last, mu) in enumerate(itertools.pairwise(mixes), start=1):
+        for i, (previous, mu) in enumerate(itertools.pairwise(mixes), start=1):
             later = chosen >= i * a.shape[1]
             pair = pair - later * a.shape[1]
-            chosen_mu = chosen_mu + later.to(za.dtype) * (mu - last)
+            chosen_mu = chosen_mu + later.to(za.dtype) * (mu - previous)
         scale = torch.cat(lengths, dim=1).gather(1, chosen)
         a, b = a.gather(1, pair), b.gather(1, pair)
     return (chosen_mu * za.gather(1, a) + (1 - chosen_mu) * zb.gather(1, b)) * scale
@@ -102,7 +102,7 @@ def _lengths(queue: Tensor) -> Tensor:
 
 
 def _at(products: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
-    """products[u, l] by one flat index, without copying a block of which only a part is filled."""
+    """products[u, l] by a flat index: `products` may be a view of a larger block, which is not copied."""
     rows, columns = products.shape
     stride = products.stride(0)
     flat = products.as_strided(((rows - 1) * stride + columns,), (1,))
@@ -110,8 +110,11 @@ def _at(products: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
 
 
 def pair_products(queue_u: Tensor, queue_l: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
-    """u·l of the drawn pairs (B, P): from all products where they are few, else for the pairs alone, in pieces, so
-    that memory grows with the queues and not with their product."""
+    """u·l of the drawn pairs (B, P).
+
+    With short queues all products are computed; with long ones only those of the pairs, in pieces, so that memory does
+    not grow with the product of the queue lengths.
+    """
     if len(queue_u) * len(queue_l) <= 64 * u.numel():
         return _at(queue_u @ queue_l.T, u, l)
     products = torch.empty(u.numel(), dtype=queue_u.dtype, device=u.device)

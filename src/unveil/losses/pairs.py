@@ -1,4 +1,4 @@
-"""Which pairs of unlabelled samples are taken to share a class. Every rule returns a symmetric bool (B, B) matrix.
+"""Which pairs of unlabelled samples are assumed to share a class. Every rule returns a symmetric bool (B, B) matrix.
 
 A sample always pairs with itself: the pair is its two views.
 """
@@ -23,7 +23,7 @@ def ranking_pairs(z: Tensor, top: int = 5) -> Tensor:
 def nearest_pairs(z: Tensor, k: int) -> Tensor:
     """Each sample with its `k` nearest others in the batch, made symmetric by union.
 
-    Follows the features whatever their scale, where a fixed cosine finds no pair at all among weak ones.
+    Adapts to the spread of the features: among weak features a fixed cosine threshold may find no pair at all.
     """
     cosines = _cosines(z).fill_diagonal_(-2.0)
     k = min(k, len(z) - 1)
@@ -34,7 +34,7 @@ def nearest_pairs(z: Tensor, k: int) -> Tensor:
 
 
 def calibrated_threshold(z: Tensor, y: Tensor, default: float = 0.95) -> Tensor:
-    """The cosine that best tells pairs of one known class from pairs of two: the maximum of F1 over labelled pairs.
+    """The cosine that best separates pairs of the same known class from other pairs, by F1 over labelled pairs.
 
     z: (B, D) labelled features; y: (B,) their classes. `default` where the batch holds no pair of one class.
     """
@@ -42,10 +42,10 @@ def calibrated_threshold(z: Tensor, y: Tensor, default: float = 0.95) -> Tensor:
         return z.new_full((), default)
     i, j = torch.triu_indices(len(z), len(z), offset=1, device=z.device)
     cosines, order = _cosines(z)[i, j].sort(descending=True)
-    hits = (y[i] == y[j])[order].float().cumsum(0)  # true positives if the threshold stood at each pair
-    taken = torch.arange(1, len(hits) + 1, device=z.device)
-    f1 = 2.0 * hits / (taken + hits[-1])
-    f1[:-1].masked_fill_(cosines[:-1] == cosines[1:], -1.0)  # a threshold takes all pairs of one cosine or none
+    hits = (y[i] == y[j])[order].float().cumsum(0)  # true positives with the threshold at each pair
+    selected = torch.arange(1, len(hits) + 1, device=z.device)
+    f1 = 2.0 * hits / (selected + hits[-1])
+    f1[:-1].masked_fill_(cosines[:-1] == cosines[1:], -1.0)  # a threshold selects all pairs of equal cosine or none
     best = cosines.gather(0, f1.argmax(dim=0, keepdim=True))[0]  # indexing by a tensor would wait for the device
     return torch.where(hits[-1] > 0, best, default)
 

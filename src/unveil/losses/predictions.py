@@ -8,7 +8,7 @@ EPS = 1e-7  # keeps log() finite where two predictions are disjoint
 def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
     """ℓ_bce (Eq. 3), averaged over all ordered pairs of a row of `p` and a row of `q`.
 
-    p, q: (B, C) probabilities of the two views; same: (B, B), true where a pair is taken to share its class.
+    p, q: (B, C) probabilities of the two views; same: (B, B), true where a pair is assumed to share its class.
     """
     agreement = p @ q.T  # (B, B): the probability that both views fall into one cluster
     if agreement.numel() == 0:
@@ -25,8 +25,8 @@ def pairwise_kl(p: Tensor, same: Tensor, margin: float = 2.0) -> Tensor:
     if len(p) == 0:
         return p.sum()
     target = p.detach() + EPS
-    apart = (target * target.log()).sum(dim=1) - (p + EPS).log() @ target.T  # (B, B): row i against target j
-    return apart.where(same.bool(), (margin - apart).clamp_min(0.0)).mean()
+    divergence = (target * target.log()).sum(dim=1) - (p + EPS).log() @ target.T  # (B, B): row i against target j
+    return divergence.where(same.bool(), (margin - divergence).clamp_min(0.0)).mean()
 
 
 def consistency(p: Tensor, p_hat: Tensor) -> Tensor:

@@ -36,29 +36,29 @@ class ConsistencySettings(MethodSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class BaseLossSettings(ConsistencySettings):
-    """ℓ_base, whatever the rule for pairs."""
+    """The baseline loss ℓ_base, without its rule for pairs."""
 
     ce_weight: float = 1.0
-    """Of the cross-entropy on known classes."""
+    """Weight of the cross-entropy on known classes."""
     bce_weight: float = 1.0
-    """Of the binary cross-entropy on pairs of unlabelled rows."""
+    """Weight of the binary cross-entropy on pairs of unlabelled rows."""
     consistency_rows: Literal["own", "all"] = "own"
-    """Each row through its own head (paper), or every row through both heads (published code)."""
+    """own: each row goes through the head of its kind (paper). all: every row goes through both (published code)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineSettings(BaseLossSettings):
-    """ℓ_base, and the rule for pairs."""
+    """The baseline loss ℓ_base and its rule for pairs."""
 
     pairs: Pairs = "cosine"
-    """How positive pairs are chosen: cosine ≥ threshold (paper), each row's nearest, a threshold calibrated on known
-    classes, or equal top-ranked dimensions (ranking statistics)."""
+    """How positive pairs are chosen. cosine: cosine ≥ threshold (paper). rank: the nearest of each row. calibrated: a
+    threshold calibrated on known classes. ranking: equal top-ranked dimensions (ranking statistics)."""
     threshold: float = 0.95
     """λ of `cosine`."""
     rank_fraction: float = 0.5
-    """c of `rank`: each row's nearest c/C_u of the batch."""
+    """c of `rank`: a row is paired with its nearest c/C_u of the batch."""
     ranking_top: int = 5
-    """Dimensions that `ranking` compares."""
+    """Number of top-ranked dimensions that `ranking` compares."""
 
     def __post_init__(self) -> None:
         expect(-1 <= self.threshold <= 1, f"threshold is {self.threshold}: give a cosine, from -1 to 1")
@@ -80,13 +80,13 @@ class Outputs:
 
 
 def encode_pair(model: Model, batch: Batch) -> Outputs:
-    """Both views in one pass."""
+    """Encode both views in one pass."""
     z, z_hat = model.encode(torch.cat(batch.views)).chunk(2)
     return Outputs(z, z_hat, batch.y)
 
 
 def chosen_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: BaselineSettings, n_novel: int) -> Tensor:
-    """(B, B): the pairs of unlabelled rows that are taken to share a class, by the rule of the recipe."""
+    """(B, B): the pairs of unlabelled rows that are assumed to share a class, by the rule of the recipe."""
     match config.pairs:
         case "cosine":
             return cosine_pairs(z_u, config.threshold)
@@ -108,16 +108,16 @@ def base_losses(
 ) -> dict[str, Tensor]:
     """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5), with ℓ_ce as usual, without the factor 1/C_l of Eq. 1.
 
-    same: (B, B), the pairs of unlabelled rows that are taken to share a class. A batch may lack labelled or unlabelled
-    rows. `known_head` takes the place of the model's.
+    same: (B, B), the pairs of unlabelled rows that are assumed to share a class. A batch may have no labelled or no
+    unlabelled rows. `known_head` is used instead of the model's.
     """
-    split, own = out.labelled, config.consistency_rows == "own"
+    split, own_head = out.labelled, config.consistency_rows == "own"
     head = model.known_head if known_head is None else known_head
-    known = head(out.z[:split] if own else out.z)
-    known_hat = head(out.z_hat[:split] if own else out.z_hat)
-    p = model.novel_head(out.z[split:] if own else out.z).softmax(dim=1)
-    p_hat = model.novel_head(out.z_hat[split:] if own else out.z_hat).softmax(dim=1)
-    first = 0 if own else split  # of the unlabelled rows in p
+    known = head(out.z[:split] if own_head else out.z)
+    known_hat = head(out.z_hat[:split] if own_head else out.z_hat)
+    p = model.novel_head(out.z[split:] if own_head else out.z).softmax(dim=1)
+    p_hat = model.novel_head(out.z_hat[split:] if own_head else out.z_hat).softmax(dim=1)
+    first = 0 if own_head else split  # the first unlabelled row in p
     agreement = consistency(known.softmax(dim=1), known_hat.softmax(dim=1)) + consistency(p, p_hat)
     losses = {
         "bce": config.bce_weight * pairwise_bce(p[first:], p_hat[first:], same),

@@ -1,4 +1,4 @@
-"""Discovery methods by name. A new one is entered here."""
+"""Discovery methods by name. Add a new method here."""
 
 from unveil.errors import UnveilError, suggest
 from unveil.methods.baseline import Baseline
@@ -29,14 +29,14 @@ METHODS: dict[str, type[Method]] = {
 
 
 def method_class(name: str) -> type[Method]:
-    """The method of this name, or an error with the nearest name."""
+    """The method of this name, or an error that suggests the most similar name."""
     if name not in METHODS:
         raise UnveilError(f"discovery.method is '{name}'{suggest(name, METHODS)}")
     return METHODS[name]
 
 
 def settings_class(name: str) -> type[MethodSettings]:
-    """What the method of this name can be told."""
+    """The settings dataclass of the method of this name."""
     return method_class(name).Settings
 
 

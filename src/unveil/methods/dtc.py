@@ -1,7 +1,7 @@
-"""Deep transfer clustering (DTC, ICCV 2019): the features are drawn to the centres of sharpened assignments.
+"""Deep transfer clustering (DTC, ICCV 2019): features are pulled toward the centers of sharpened assignments.
 
 Features go through a linear layer that starts as their principal components. q is a Student-t assignment to the
-centres μ, and its target p sharpens q:
+centers μ, and its target p sharpens q:
     q_ik ∝ 1 / (1 + |f_i − μ_k|²)        p_ik ∝ q_ik² / Σ_i q_ik
 """
 
@@ -21,21 +21,22 @@ from unveil.methods.method import Context, Method
 from unveil.models.model import Model
 from unveil.settings import MethodSettings, expect
 
-KEPT = 0.6
-"""Share of the past in an average of predictions."""
-PIECE = 4096  # items whose distances to all centres are computed together
+MOMENTUM = 0.6
+"""Weight of the past in the moving average of predictions."""
+PIECE = 4096  # items whose distances to all centers are computed together
 
 
 @dataclass(frozen=True, kw_only=True)
 class DTCSettings(ConsistencySettings):
-    """Which variant, and when its targets change."""
+    """The variant of DTC, and when its targets change."""
 
     variant: Literal["baseline", "pi", "te", "tep"] = "pi"
-    """Nothing more, consistency of two views, with past predictions, or targets from past predictions."""
+    """baseline: no consistency loss. pi: consistency of two views. te: consistency with past predictions. tep: targets
+    from past predictions."""
     warmup_epochs: int = 10
-    """Epochs with the targets of the start."""
+    """Epochs during which the initial targets are kept."""
     interval: int = 5
-    """Epochs between new targets after that."""
+    """Epochs between updates of the targets after the warm-up."""
 
     def __post_init__(self) -> None:
         expect(self.warmup_epochs >= 0, f"warmup_epochs is {self.warmup_epochs}: give 0 or more")
@@ -45,14 +46,13 @@ class DTCSettings(ConsistencySettings):
 class DTC(Method):
     """KL(p ‖ q) on unlabelled items; variants add consistency, or average predictions over epochs.
 
-    In the warm-up the targets are those of the start and there is nothing else; epochs count from its end.
+    In the warm-up the initial targets are kept and no consistency is added; schedules start at its end.
     """
 
     Settings: ClassVar[type[MethodSettings]] = DTCSettings
     unlabelled_only = True
     starts_from_clusters = False
-    starts_from_clusters = False
-    place: Tensor
+    position: Tensor
     targets: Tensor
     ensemble: Tensor
     seen: Tensor
@@ -65,9 +65,9 @@ class DTC(Method):
         axes = min(classes, dim, max(1, items - 1))
         self.project = nn.Linear(dim, axes)
         self.centers = nn.Parameter(torch.zeros(classes, axes))
-        place = torch.full((len(context.labels),), -1)
-        place[torch.from_numpy(context.unlabelled)] = torch.arange(items)
-        self.register_buffer("place", place, persistent=False)  # of a row among the unlabelled ones
+        position = torch.full((len(context.labels),), -1)
+        position[torch.from_numpy(context.unlabelled)] = torch.arange(items)
+        self.register_buffer("position", position, persistent=False)  # of each row among the unlabelled ones
         self.register_buffer("targets", torch.zeros(items, classes))
         averaged = items if self.config.variant in ("te", "tep") else 0
         self.register_buffer("ensemble", torch.zeros(averaged, classes))
@@ -98,23 +98,23 @@ class DTC(Method):
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         config, variant, age = self.config, self.config.variant, batch.epoch - self.config.warmup_epochs
         assert batch.rows is not None
-        rows = self.place[batch.rows]
+        rows = self.position[batch.rows]
         views = batch.views if variant == "pi" and age >= 0 else batch.views[:1]
-        q, *rest = self._assignments(self.model.encode(torch.cat(views))).chunk(len(views))
-        apart = F.kl_div(q.clamp_min(1e-12).log(), self.targets[rows], reduction="batchmean")
-        losses = {"kl": apart / q.shape[1]}  # averaged over classes too, as published
+        q, *q_hat = self._assignments(self.model.encode(torch.cat(views))).chunk(len(views))
+        divergence = F.kl_div(q.clamp_min(1e-12).log(), self.targets[rows], reduction="batchmean")
+        losses = {"kl": divergence / q.shape[1]}  # averaged over classes too, as published
         weight = config.consistency * sigmoid_rampup(max(age, 0), config.rampup)
-        if rest:
-            losses["consistency"] = weight * F.mse_loss(q, rest[0])
+        if q_hat:
+            losses["consistency"] = weight * F.mse_loss(q, q_hat[0])
         if variant == "te" and age >= 0:
             self.seen[rows] = q.detach()
-            known = (self.times[rows] > 0).to(q.dtype)[:, None]  # rows that no epoch has reached have no past
+            known = (self.times[rows] > 0).to(q.dtype)[:, None]  # rows that were never predicted have no past
             losses["consistency"] = weight * (known * (q - self._past(rows)).square()).mean()
         return losses
 
     @torch.no_grad()
     def after_epoch(self) -> None:
-        """The nearest centre as a linear head: |f − μ|² is smallest where 2 μ·f − |μ|² is largest, f = Wz + b."""
+        """The nearest center as a linear head: |f − μ|² is smallest where 2 μ·f − |μ|² is largest, f = Wz + b."""
         head = self.model.novel_head
         assert isinstance(head, nn.Linear)
         head.weight.copy_(2 * self.centers @ self.project.weight)
@@ -123,8 +123,8 @@ class DTC(Method):
     def _assignments(self, z: Tensor) -> Tensor:
         """q (B, C)."""
         f = self.project(z)
-        apart = (f[:, None] - self.centers).square().sum(dim=2)  # (B, C)
-        q: Tensor = 1 / (1 + apart)
+        distances = (f[:, None] - self.centers).square().sum(dim=2)  # (B, C)
+        q: Tensor = 1 / (1 + distances)
         return F.normalize(q, p=1.0, dim=1)
 
     @torch.no_grad()
@@ -133,22 +133,22 @@ class DTC(Method):
         return torch.cat([self._assignments(part) for part in torch.split(z, PIECE)])
 
     def _average(self, q: Tensor) -> None:
-        """Let predictions enter the average, where there are any."""
-        there = (q.sum(dim=1) > 0).to(q.dtype)
-        kept = 1 - (1 - KEPT) * there[:, None]
-        self.ensemble.mul_(kept).add_(q, alpha=1 - KEPT)
-        self.times.add_(there)
+        """Add predictions to the moving average; rows of zeros, which were not predicted, are skipped."""
+        predicted = (q.sum(dim=1) > 0).to(q.dtype)
+        decay = 1 - (1 - MOMENTUM) * predicted[:, None]
+        self.ensemble.mul_(decay).add_(q, alpha=1 - MOMENTUM)
+        self.times.add_(predicted)
 
     def _past(self, rows: Tensor | slice) -> Tensor:
-        """The average without its bias towards the zeros that it started from."""
-        return self.ensemble[rows] / (1 - KEPT ** self.times[rows].clamp_min(1))[:, None]
+        """The moving average, corrected for its start at zero."""
+        return self.ensemble[rows] / (1 - MOMENTUM ** self.times[rows].clamp_min(1))[:, None]
 
     @torch.no_grad()
     def _start(self) -> None:
         z = self.context.features(self.context.unlabelled)
         pca = PCA(len(self.project.bias), random_state=self.context.seed).fit(z.cpu().numpy())
         axes = torch.from_numpy(pca.components_).to(z)
-        scale = (z - z.mean(dim=0)).matmul(axes.T).std().clamp_min(1e-6)  # t-distributed neighbourhoods have width 1
+        scale = (z - z.mean(dim=0)).matmul(axes.T).std().clamp_min(1e-6)  # t-distributed neighborhoods have width 1
         self.project.weight.copy_(axes / scale)
         self.project.bias.copy_(-(axes @ z.mean(dim=0)) / scale)
         fitted = KMeans(len(self.centers), n_init=20, random_state=self.context.seed).fit(self.project(z).cpu().numpy())
@@ -156,6 +156,6 @@ class DTC(Method):
 
 
 def sharpened(q: Tensor) -> Tensor:
-    """p: squares divided by the size of each cluster, so that none swallows the others."""
+    """p: squares divided by the size of each cluster, so that large clusters do not absorb the others."""
     p = q.square() / q.sum(dim=0).clamp_min(1e-12)
     return p / p.sum(dim=1, keepdim=True)

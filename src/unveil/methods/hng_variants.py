@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def easy_negatives(config: "HNGSettings", stored: int, k1: int) -> int:
-    """k2, but never so many that pseudo-positives would be among them."""
+    """k2, reduced where it would include pseudo-positives."""
     return min(config.k_easy, stored - k1)
 
 
@@ -28,7 +28,7 @@ def variant(
 ) -> tuple[Tensor, Tensor | None]:
     """The cosines to the queue that take part in the loss, and the extra negatives.
 
-    z: (B, D) and both queues at unit length; cosines: (B, M_u). What is left out has cosine −∞.
+    z: (B, D) and both queues at unit length; cosines: (B, M_u). Entries that are left out have cosine −∞.
     """
     k = easy_negatives(config, len(queue_u), k1)
     if k < 1 or len(queue_l) == 0:
@@ -45,9 +45,9 @@ def variant(
 
     rounds, width = config.rounds, easy.shape[1]
     match config.variant:
-        case "v1":  # the easiest are removed
+        case "v1":  # the easiest negatives are removed
             return cosines.scatter(1, easy, float("-inf")), None
-        case "v2":  # the easiest are replaced by generated ones
+        case "v2":  # the easiest negatives are replaced by generated ones
             hard = hard_negatives(
                 z,
                 queue_u,
@@ -61,17 +61,18 @@ def variant(
                 unit=True,
             )
             return cosines.scatter(1, easy, float("-inf")), hard
-        case "v3":  # labelled ones as they are
+        case "v3":  # labelled features, not mixed
             return cosines, zl.gather(1, drawn(k))
-        case "v4":  # labelled with labelled, among k of them
-            some = drawn(k)
-            places = torch.randint(k, (len(z), k * rounds), generator=generator, device=z.device)
-            return cosines, mixed(zl, zl, some.repeat(1, rounds), some.gather(1, places), (queue_l, queue_l))
-        case "v5":  # easiest with easiest
-            places = torch.randint(width, (len(z), width * rounds), generator=generator, device=z.device)
-            return cosines, mixed(cosines, cosines, easy.repeat(1, rounds), easy.gather(1, places), (queue_u, queue_u))
-        case "v6":  # easiest with the nearest labelled
+        case "v4":  # mixtures of k drawn labelled features with each other
+            labelled = drawn(k)
+            partners = torch.randint(k, (len(z), k * rounds), generator=generator, device=z.device)
+            return cosines, mixed(zl, zl, labelled.repeat(1, rounds), labelled.gather(1, partners), (queue_l, queue_l))
+        case "v5":  # mixtures of the easiest negatives with each other
+            partners = torch.randint(width, (len(z), width * rounds), generator=generator, device=z.device)
+            other = easy.gather(1, partners)
+            return cosines, mixed(cosines, cosines, easy.repeat(1, rounds), other, (queue_u, queue_u))
+        case "v6":  # mixtures of the easiest negatives with the nearest labelled features
             nearest = zl.detach().topk(min(k, len(queue_l)), dim=1, sorted=False).indices
-            places = torch.randint(nearest.shape[1], (len(z), width * rounds), generator=generator, device=z.device)
-            return cosines, mixed(cosines, zl, easy.repeat(1, rounds), nearest.gather(1, places), (queue_u, queue_l))
+            partners = torch.randint(nearest.shape[1], (len(z), width * rounds), generator=generator, device=z.device)
+            return cosines, mixed(cosines, zl, easy.repeat(1, rounds), nearest.gather(1, partners), (queue_u, queue_l))
     raise AssertionError(config.variant)

@@ -9,7 +9,7 @@ from unveil.models.model import Model
 
 
 class KMeans(Method):
-    """The novel head becomes the nearest centre: |z − c|² is smallest where 2 z·c − |c|² is largest."""
+    """The novel head predicts the nearest center: |z − c|² is smallest where 2 z·c − |c|² is largest."""
 
     trains = False
     starts_from_clusters = False

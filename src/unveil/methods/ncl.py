@@ -17,29 +17,29 @@ from unveil.models.queue import Products, Queue
 from unveil.settings import MethodSettings, expect
 
 MOST_PRODUCTS = 100_000_000
-"""u·l that are kept beside the queues, 400 MB; with longer queues they are computed for the drawn pairs alone."""
+"""Products u·l that are stored beside the queues (400 MB); with longer queues only those of drawn pairs exist."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NCLSettings(BaselineSettings):
-    """ℓ_base, and the contrastive losses with their queues. Symbols are the paper's."""
+    """The baseline loss ℓ_base and the contrastive losses with their queues. Symbols are those of the paper."""
 
     ncl_weight: float = 1.0
-    """Of the neighborhood contrastive loss."""
+    """Weight of the neighborhood contrastive loss."""
     scl_weight: float = 1.0
-    """Of the supervised contrastive loss."""
+    """Weight of the supervised contrastive loss."""
     queue: int = 2000
-    """|M| of the unlabelled queue."""
+    """|M|: length of the unlabelled queue."""
     queue_labelled: int | None = None
-    """|M| of the labelled queue; None: the same."""
+    """Length of the labelled queue; None: |M|."""
     k1: int | None = None
     """Pseudo-positives of a query (0: the second view alone); None: k1_fraction · |M| / C_u."""
     k1_fraction: float = 0.5
-    """Pseudo-positives as a share of what a class has in the queue."""
+    """Pseudo-positives as a share of the queue entries of a class."""
     alpha: float = 0.2
     """α: weight of the second view among the positives."""
     temperature: float = 0.05
-    """τ"""
+    """τ: divides the cosines."""
     view_among_neighbors: bool = False
     """The second view competes for a place among the k1 neighbors, as in the published code."""
     ncl_start: int = 1
@@ -63,20 +63,20 @@ class NCLSettings(BaselineSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class HNGSettings(NCLSettings):
-    """Those of NCL, and hard negative generation."""
+    """The settings of NCL and of hard negative generation."""
 
     hng_start: int = 3
     """First epoch with hard negatives."""
     k_easy: int = 400
-    """k2: easiest negatives that are mixed."""
+    """k2: number of easiest negatives that are mixed."""
     k_hard: int = 400
-    """Hardest mixtures that are kept."""
+    """Number of hardest mixtures that are kept."""
     rounds: int = 5
-    """N: times the easy negatives are gone through."""
+    """N: how often each easy negative is mixed."""
     mixes: tuple[float, ...] = (1 / 3, 2 / 3)
-    """μ"""
+    """μ: shares of the unlabelled feature in a mixture."""
     variant: Literal["", "v1", "v2", "v3", "v4", "v5", "v6"] = ""
-    """A variant of hard negative generation that the paper compares with."""
+    """A variant of hard negative generation that the paper compares with; "": the method of the paper."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,12 +91,12 @@ class HNGSettings(NCLSettings):
 class NCL(Baseline):
     """ℓ_all = ℓ_base + ℓ_ncl + ℓ_scl (Eq. 16).
 
-    Queues never hold more than there is data: a queue that outlives an epoch stores several copies of one item,
-    which then fill its own list of neighbours.
+    Queues are never longer than the data: a longer queue would hold several copies of an item, which would then be
+    its own neighbors.
     """
 
     Settings: ClassVar[type[MethodSettings]] = NCLSettings
-    variations = (Variation("many neighbours", {"k1_fraction": 0.5}, "with five times as many neighbours"),)
+    variations = (Variation("many neighbours", {"k1_fraction": 0.5}, "with five times as many neighbors"),)
     config: NCLSettings
 
     def __init__(self, model: Model, context: Context) -> None:
@@ -114,7 +114,7 @@ class NCL(Baseline):
         losses = base_losses(self.model, config, out, self.pairs_of(out), batch.epoch)
         if batch.epoch >= config.ncl_start and config.ncl_weight:
             z = F.normalize(out.z[split:], dim=1)
-            cosines = z @ self.queue_u.filled().T  # (B, M), for both the neighbours and the hard negatives
+            cosines = z @ self.queue_u.filled().T  # (B, M), for both the neighbors and the hard negatives
             cosines, hard = self.negatives(z, cosines, batch)
             losses["ncl"] = config.ncl_weight * neighborhood_contrastive(
                 z,
@@ -138,12 +138,12 @@ class NCL(Baseline):
                 temperature=config.temperature,
                 unit=True,
             )
-        self._seen = Outputs(out.z.detach(), out.z_hat.detach(), out.y)
+        self._outputs = Outputs(out.z.detach(), out.z_hat.detach(), out.y)
         return losses
 
     def after_step(self) -> None:
-        """The features of the step enter the queues, which its gradient was still reading."""
-        z, y, split = self._seen.z, self._seen.y, self._seen.labelled
+        """Push the features of the step to the queues: now that the gradients are computed, the queues may change."""
+        z, y, split = self._outputs.z, self._outputs.y, self._outputs.labelled
         self.queues_changed(self.queue_u.push(z[split:]), self.queue_l.push(z[:split], y))
 
     def negatives(self, z: Tensor, cosines: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
@@ -151,7 +151,7 @@ class NCL(Baseline):
         return cosines, None
 
     def queues_changed(self, slots_u: list[slice], slots_l: list[slice]) -> None:
-        """These slots of the queues have changed."""
+        """Called with the slots of the queues that were overwritten."""
 
     def neighbors(self, stored: int) -> int:
         return self.config.neighbors(stored, self.model.novel_head.out_features)
@@ -164,7 +164,7 @@ class NCL(Baseline):
 
 
 class NCLWithHNG(NCL):
-    """With hard negatives from mixtures of unlabelled and labelled features (Sec. 3.4)."""
+    """NCL with hard negatives from mixtures of unlabelled and labelled features (Sec. 3.4)."""
 
     Settings: ClassVar[type[MethodSettings]] = HNGSettings
     config: HNGSettings
@@ -172,8 +172,8 @@ class NCLWithHNG(NCL):
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model, context)
         self.config = context.settings_as(HNGSettings)
-        kept = not self.config.variant and self.queue_u.size * self.queue_l.size <= MOST_PRODUCTS
-        self.products = Products(self.queue_u.size, self.queue_l.size) if kept else None
+        store = not self.config.variant and self.queue_u.size * self.queue_l.size <= MOST_PRODUCTS
+        self.products = Products(self.queue_u.size, self.queue_l.size) if store else None
         self._to_labelled: Tensor | None = None
 
     def queues_changed(self, slots_u: list[slice], slots_l: list[slice]) -> None:
@@ -194,7 +194,7 @@ class NCLWithHNG(NCL):
         if k_easy < 1:
             return cosines, None
         to_labelled = z @ queues[1].T
-        self._to_labelled = to_labelled.detach()[-self.queue_u.size :]  # what `queues_changed` would compute again
+        self._to_labelled = to_labelled.detach()[-self.queue_u.size :]  # reused by `queues_changed`
         return cosines, hard_negatives(
             z,
             *queues,

@@ -25,14 +25,14 @@ class RankingSettings(BaseLossSettings):
     """ℓ_base, with pairs by ranking statistics."""
 
     ranking_top: int = 5
-    """A pair is positive where so many largest features are the same dimensions."""
+    """A pair is positive where this many largest features are in the same dimensions."""
 
     def __post_init__(self) -> None:
         expect(self.ranking_top >= 1, f"ranking_top is {self.ranking_top}: give 1 or more")
 
 
 class Ranking(Method):
-    """The baseline with pairs whose largest features are the same dimensions."""
+    """The baseline with pairs whose largest features are in the same dimensions."""
 
     Settings: ClassVar[type[MethodSettings]] = RankingSettings
 
@@ -56,7 +56,7 @@ class Ranking(Method):
 
 
 class RankingPlus(Ranking):
-    """The known head is widened by the novel classes, which it learns from the novel head's own predictions."""
+    """Ranking with a joint head over all classes, which learns novel classes from predictions of the novel head."""
 
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model, context)
@@ -87,7 +87,7 @@ class RankingPlus(Ranking):
 
 @torch.no_grad()
 def widened(known: nn.Linear, extra: int, seed: int) -> nn.Linear:
-    """A head for more classes: the old ones as they were, the new ones behind all of them at first."""
+    """A head with `extra` more classes: known ones unchanged, new ones with a bias below all of them at first."""
     head = linear_head(known.in_features, known.out_features + extra, rng.generator(seed, "joint head"))
     head = head.to(known.weight.device)
     head.weight[: known.out_features].copy_(known.weight)

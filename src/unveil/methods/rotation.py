@@ -1,4 +1,4 @@
-"""Self-supervision by rotation: the network tells by how many quarter turns an image was turned."""
+"""Self-supervision by rotation: the network predicts the number of quarter turns of an image."""
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +28,7 @@ class Rotation(Method):
         z = self.model.encode(x)
         losses = {"rotation": F.cross_entropy(self.rotation_head(z), turns)}
         if self.config.known_weight and batch.labelled:
-            # the labelled rows come first: upright with all four turns of each image, else turned as they are
+            # the labelled rows come first; with all four turns of each image these are the upright copies
             known = F.cross_entropy(self.model.known_head(z[: batch.labelled]), batch.y)
             losses["known"] = self.config.known_weight * known
         return losses
@@ -45,10 +45,10 @@ class Rotation(Method):
 
 
 def turned(x: Tensor, turns: Tensor) -> Tensor:
-    """Each image by its own number of quarter turns: one gather. x: (B, C, s, s) with channels last in memory."""
+    """Rotate each image by its number of quarter turns. x: (B, C, s, s) with channels last in memory."""
     batch, channels, side, _ = x.shape
-    places = torch.arange(side * side, device=x.device).view(side, side)
-    sources = torch.stack([torch.rot90(places, turn).flatten() for turn in range(4)])[turns]  # (B, s²)
+    positions = torch.arange(side * side, device=x.device).view(side, side)
+    sources = torch.stack([torch.rot90(positions, turn).flatten() for turn in range(4)])[turns]  # (B, s²)
     pixels = x.permute(0, 2, 3, 1).reshape(batch, side * side, channels)
     moved = pixels.gather(1, sources[:, :, None].expand(-1, -1, channels))
     return moved.view(batch, side, side, channels).permute(0, 3, 1, 2)

@@ -1,7 +1,7 @@
-"""Which settings of a recipe's `[method]` table hold for the method that was chosen.
+"""Resolve the `[method]` tables of recipes to the settings of the chosen method.
 
-A recipe may be extended, and its method changed: then what it says of another method is not used. Where somebody names
-a method and a setting together, the setting must be one of that method.
+A recipe that extends another, or an override, may change the method: settings for another method are then ignored. A
+setting that is given together with a method must be a setting of that method.
 """
 
 import difflib
@@ -23,10 +23,10 @@ def resolve(
 ) -> MethodSettings:
     """Settings of the method `name`.
 
-    `recipes`: of each file, what is extended first, the method it names, if any, and its `[method]` table. A key there
-    must be a setting of the method as that file has it; it is used where the chosen method has the very same setting,
-    so that for example the temperature of one method is never taken for that of another. `defaults` are used where the
-    chosen method has the key at all; `overrides` must fit it.
+    `recipes`: for each file, extended files first, the method that it names, if any, and its `[method]` table. A key
+    there must be a setting of the method of that file. It is used where the chosen method inherits the same setting:
+    the temperature of one method is never used for that of another. `defaults` are used where the chosen method has
+    the key; `overrides` must be settings of the chosen method.
     """
     chosen, values = settings_class(name), Table()
     written_for = Discovery().method
@@ -46,9 +46,9 @@ def resolve(
 
 
 def closest(key: str) -> str:
-    """The setting of any method that is called so, or nearly so; else nothing."""
-    every = list(dict.fromkeys(key for name in METHODS for key in _names(settings_class(name))))
-    return key if key in every else next(iter(difflib.get_close_matches(key, every, n=1)), "")
+    """The setting of any method with this name or the most similar one; "" where none is similar."""
+    keys = list(dict.fromkeys(key for name in METHODS for key in _names(settings_class(name))))
+    return key if key in keys else next(iter(difflib.get_close_matches(key, keys, n=1)), "")
 
 
 def _check(table: Mapping[str, Any], name: str) -> None:
@@ -76,6 +76,6 @@ def _names(kind: type[MethodSettings]) -> list[str]:
 
 
 def _same(key: str, first: type[MethodSettings], second: type[MethodSettings]) -> bool:
-    """Whether both have the setting from one definition: dataclasses hand their fields down as they are."""
+    """Whether both inherit the setting from the same definition: subclasses share the field objects of dataclasses."""
     specs = [{spec.name: spec for spec in fields(kind)} for kind in (first, second)]
     return key in specs[1] and specs[0][key] is specs[1][key]

@@ -18,14 +18,14 @@ from unveil.settings import MethodSettings, Stage, expect
 
 @dataclass(frozen=True, kw_only=True)
 class SimilaritySettings(Stage):
-    """A stage before discovery: same class or not? Learned from pairs of labelled items."""
+    """The stage before discovery that learns from pairs of labelled items whether they share a class."""
 
     table: ClassVar[str] = "method.similarity"
     epochs: int = 10
     batch: int = 100
     seed: int = 0
     classes_per_batch: int = 20
-    """Batches hold so many known classes, or all where there are fewer, with equally many items of each."""
+    """Known classes in each batch (all where there are fewer), with equally many items of each."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,7 +63,7 @@ class LearnSimilarity(Method):
 
 
 class Pairwise(Method):
-    """Unlabelled pairs, as the similarity network sees them, are clustered by the novel head."""
+    """Trains the novel head on pairs of unlabelled items, labelled as same or different by the similarity network."""
 
     Settings: ClassVar[type[MethodSettings]] = PairwiseSettings
     unlabelled_only = True

@@ -30,19 +30,19 @@ class UNOSettings(MethodSettings):
     """Heads and pseudo-labels, with the published values."""
 
     heads: int = 4
-    """Novel heads, and as many over-clustering ones."""
+    """Number of novel heads, and of over-clustering heads."""
     overclustering: int = 3
     """Clusters of an over-clustering head for each novel class; 0: no such heads."""
     hidden: int | None = None
-    """Units between the features and the projection of a head; None: four for each feature, 2048 of ResNet-18."""
+    """Units between the features and the projection of a head; None: four times the features (ResNet-18: 2048)."""
     projection: int | None = None
-    """Dimensions in which a head has its prototypes; None: one for two features, 256 of ResNet-18."""
+    """Dimensions in which a head has its prototypes; None: half of the features (ResNet-18: 256)."""
     temperature: float = 0.1
     """Divides the cosines before the softmax."""
     epsilon: float = 0.05
-    """ε: the smaller, the harder are the pseudo-labels."""
+    """ε: smaller values make the pseudo-labels harder."""
     iterations: int = 3
-    """Of Sinkhorn-Knopp."""
+    """Iterations of Sinkhorn-Knopp."""
 
     def __post_init__(self) -> None:
         for name in ("heads", "hidden", "projection", "iterations"):

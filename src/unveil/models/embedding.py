@@ -1,4 +1,4 @@
-"""Embeddings of images by a pretrained encoder, computed once and kept by content where a folder is given."""
+"""Embeddings of images by a pretrained encoder, stored by a hash of the images where a folder is given."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,29 +23,30 @@ CHUNK = 32  # images at a time: their activations stay in a CPU's cache
 
 @dataclass(frozen=True, kw_only=True)
 class Embedding:
-    """A pretrained encoder by name, the side of the images it sees, and where its embeddings are kept."""
+    """Computes embeddings: a pretrained encoder by name, the side of its images, and where embeddings are stored."""
 
     name: str
     size: int
     device: torch.device
     precision: torch.dtype
     folder: Path | None
-    """None: embeddings are not kept."""
+    """Directory of stored embeddings; None: they are not stored."""
     console: Console
 
     def __call__(self, items: Items, *, skip_unreadable: bool = False) -> Vectors:
         """(n, D). With `skip_unreadable` the rows of files that are not images are NaN; else they are an error."""
         if items.kind == "vectors":
             raise UnveilError(f"the encoder {self.name} needs images, and these are vectors: leave the encoder out")
-        vectors = self._computed(items, skip_unreadable) if self.folder is None else self._kept(items, skip_unreadable)
+        read = self._computed if self.folder is None else self._stored
+        vectors = read(items, skip_unreadable)
         unreadable = np.isnan(vectors[:, 0])
         if not skip_unreadable and unreadable.any():
             bad = items.paths[int(unreadable.argmax())]
             raise UnveilError(f"cannot read the image {bad}: replace or remove the file")
         return vectors
 
-    def _kept(self, items: Items, skip_unreadable: bool) -> Vectors:
-        """From the folder, where they are computed first if need be; memory-mapped."""
+    def _stored(self, items: Items, skip_unreadable: bool) -> Vectors:
+        """Load embeddings from the folder, memory-mapped; compute and store them first where they are missing."""
         assert self.folder is not None
         identity = storage.identity(embed=[self.name, self.size], data=items.fingerprint())
         path = self.folder / identity / "embeddings.npy"
@@ -77,7 +78,7 @@ class Embedding:
 
 
 def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Tensor, NDArray[np.bool_]]:
-    """(B, 3, size, size) in 0..1, and which could be read: arrays scaled as a whole, files one by one."""
+    """Images as a tensor (B, 3, size, size) in 0..1, and a mask (B,) of those that could be read."""
     if items.kind != "files":
         x = torch.from_numpy(np.ascontiguousarray(items.array)).permute(0, 3, 1, 2).float() / 255
         x = x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
@@ -85,18 +86,18 @@ def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Te
         return x, np.ones(len(x), dtype=bool)
     readable = np.ones(len(items), dtype=bool)
     pixels = np.zeros((len(items), size, size, 3), dtype=np.uint8)
-    for place, path in enumerate(items.paths):
+    for row, path in enumerate(items.paths):
         try:
-            pixels[place] = np.asarray(read_image(path, at_least=size).resize((size, size)))
+            pixels[row] = np.asarray(read_image(path, at_least=size).resize((size, size)))
         except UnveilError:
             if not skip_unreadable:
                 raise
-            readable[place] = False
+            readable[row] = False
     return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255, readable
 
 
 def square_images(items: Items, side: int) -> tuple[Images, NDArray[np.bool_]]:
-    """(n, side, side, 3) in memory, and which could be read; the others are black."""
+    """Images (n, side, side, 3) in memory, and a mask (n,) of those that could be read; the others are black."""
     images, readable = [], []
     for piece in items.pieces(512):
         x, read = pictures(piece, side, skip_unreadable=True)

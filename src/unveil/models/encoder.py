@@ -17,9 +17,9 @@ class Encoder(nn.Module):
     """A trunk that is frozen in discovery and a tail that trains."""
 
     config: settings.Encoder | None = None
-    """What it was built from; None where it was put together by hand."""
+    """The settings it was built from; None for an encoder that was not made by `build_encoder`."""
     shape: tuple[int, ...] = ()
-    """Of an item that goes in."""
+    """Shape of an input item."""
 
     def __init__(self, trunk: nn.Module, tail: nn.Module, dim: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a model makes of items: features, and what goes into its tail. Without augmentation and without gradients."""
+"""Features of items, and the inputs of the tail: without augmentation and without gradients."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ CHUNK = 500
 
 @torch.no_grad()
 def features(model: Model, views: Views, rows: Rows) -> Tensor:
-    """Clean features (n, D) of some rows, with the model in evaluation mode."""
+    """Features (n, D) of rows without augmentation, with the model in evaluation mode."""
     model.eval()
     parts = [model.encode(x) for (x,) in views.stream(clean_draws(rows, CHUNK))]
     return torch.cat(parts) if parts else torch.zeros(0, model.encoder.dim)
@@ -20,7 +20,7 @@ def features(model: Model, views: Views, rows: Rows) -> Tensor:
 
 @torch.no_grad()
 def inputs(model: Model, views: Views, rows: Rows) -> Tensor:
-    """What goes into the tail (n, …), of images the mean over each channel."""
+    """Inputs of the tail (n, …); for images, the mean over each channel."""
     model.eval()
     parts = [model.trunk(x).float() for (x,) in views.stream(clean_draws(rows, CHUNK))]
     return torch.cat([part.mean(dim=(2, 3)) if part.ndim == 4 else part for part in parts])

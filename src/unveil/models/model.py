@@ -1,4 +1,4 @@
-"""What is trained and stored: an encoder and its heads. A saved model carries its own architecture."""
+"""`Model`: an encoder and its heads. A saved model contains its architecture."""
 
 import contextlib
 import hashlib
@@ -23,13 +23,13 @@ from unveil.tables import build
 CHUNK = 16
 """Images that go through the frozen trunk at a time on a CPU: their activations stay in its cache."""
 FORMAT = 1
-"""Of the file. A reader refuses what is newer than itself."""
+"""Version of the file format; files of newer versions are refused."""
 KEY = "unveil model"
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class Model(nn.Module):
-    """Encoder, known head, novel head and whatever heads a method adds, and how they are run.
+    """Encoder, known head, novel head and the heads that a method adds.
 
     After `freeze_trunk` a folded copy of the trunk does the work without a gradient; after `skip_trunk` the inputs
     already are the trunk's outputs.
@@ -41,7 +41,7 @@ class Model(nn.Module):
         self.known_head: Head = known_head
         self.novel_head: Head = novel_head
         self.joint_head: Head | None = None  # over known and novel classes, where a method trains one
-        self.further_heads = nn.ModuleDict()  # whatever else a method trains, by name
+        self.further_heads = nn.ModuleDict()  # other heads that a method trains, by name
         self.comparable = False  # whether logits of known_head and novel_head are on one scale
         self.precision = precision
         self._inference_trunk: list[nn.Module] = []  # in a list, so that it is no part of the state
@@ -73,14 +73,14 @@ class Model(nn.Module):
         return [parameter for part in parts if part is not None for parameter in part.parameters()]
 
     def joint(self, z: Tensor) -> Tensor | None:
-        """Logits (B, known + novel) of all classes on one scale; None where the heads were trained apart."""
+        """Logits (B, known + novel) of all classes on one scale; None where the heads were trained separately."""
         if self.joint_head is not None:
             return self.joint_head(z)  # type: ignore[no-any-return]
         return torch.cat([self.known_head(z), self.novel_head(z)], dim=1) if self.comparable else None
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device of its weights."""
         return next(self.known_head.parameters()).device
 
     def autocast(self) -> AbstractContextManager[object]:
@@ -129,7 +129,7 @@ class Model(nn.Module):
 def _architecture(model: Model) -> dict[str, Any]:
     encoder = model.encoder
     if encoder.config is None:
-        raise UnveilError("an encoder that was put together by hand cannot be saved: make it with build_encoder")
+        raise UnveilError("an encoder that was not made by build_encoder cannot be saved: make it with build_encoder")
     heads: dict[str, Head | None] = {"known": model.known_head, "novel": model.novel_head, "joint": model.joint_head}
     return {
         "format": FORMAT,
@@ -155,7 +155,7 @@ def _built(description: dict[str, Any]) -> Model:
 
 
 def _digest(state: dict[str, Tensor]) -> str:
-    """A mark of the weights, by which a flipped bit is noticed."""
+    """A hash of the weights, which reveals a damaged file."""
     digest = hashlib.blake2b(digest_size=16)
     for name, value in sorted(state.items()):
         digest.update(name.encode())

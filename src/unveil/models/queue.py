@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 
 class Queue(nn.Module):
-    """Holds the last `size` features. Slots that were never filled do not exist for the losses.
+    """Holds the last `size` features. Losses see only the filled slots.
 
-    Everything is in the state dict, the write position too: a resumed run goes on with the same queue.
+    The state dict includes the write position: a resumed run continues with the same queue.
     """
 
     features: Tensor
@@ -34,7 +34,7 @@ class Queue(nn.Module):
 
     @torch.no_grad()
     def push(self, z: Tensor, y: Tensor | None = None) -> list[slice]:
-        """Store the rows of `z` over the oldest ones; returns the slots that changed, in two parts at the wrap."""
+        """Overwrite the oldest entries with the rows of `z`; returns the changed slots, two slices at the end."""
         z = F.normalize(z[-self.size :].float(), dim=1)
         start, done, slots = self.written % self.size, 0, []
         while done < len(z):
@@ -77,7 +77,7 @@ class Products(nn.Module):
     ) -> None:
         """Bring rows `slots_u` and columns `slots_l` up to date.
 
-        `stored` are the products of the new u with the labelled queue as it was (B, M_l), where the caller has them.
+        To save work, a caller may pass `stored`: products of the new u with the previous labelled queue, (B, M_l).
         """
         done = 0
         for rows in slots_u:

@@ -66,7 +66,7 @@ class Pool(nn.Module):
 
 
 def channels_last(module: nn.Module) -> nn.Module:
-    """The module with its weights laid out as the convolutions of CPUs and tensor cores like them."""
+    """The module with weights in the memory layout that is fastest on CPUs and tensor cores."""
     return module.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""A network that tells whether two items share a class."""
+"""A network that predicts whether two items share a class."""
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +23,7 @@ class Similarity(nn.Module):
 
     @torch.no_grad()
     def same(self, h: Tensor) -> Tensor:
-        """(B, B): the pairs that it takes for one class. In training mode, so that BatchNorm follows new classes."""
+        """(B, B): the pairs predicted to share a class. In training mode, so that BatchNorm adapts to new classes."""
         self.train(len(h) > 1)  # BatchNorm has no statistics of a single row
         same: Tensor = self(h).argmax(dim=2) == 1
         return same

@@ -1,4 +1,4 @@
-"""Corrections that people made on the review page, applied to the labels of a run.
+"""Corrections that were made on the review page, applied to the labels of a run.
 
 The run itself is never changed. Each action is a line of RUN/review.jsonl; the present state is the original result
 with all lines applied in order, so that undo and redo are lines too.
@@ -24,13 +24,13 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Meaning:
-    """What is known about a class: its name, or the known class that a cluster applied out to be."""
+    """What the review says about a class: its name, or the known class that a cluster turned out to be."""
 
     name: str
     named: bool = False
     """A person gave the name; otherwise it is novel-0, novel-1, …"""
     known: int | None = None
-    """The known class that this cluster is."""
+    """Index of the known class that the cluster was identified with."""
     reviewed: bool = False
 
 
@@ -97,8 +97,8 @@ class State:
             return False
         if base > self.length or kind in ("undo", "redo"):
             return True
-        named = [data.get("cluster"), data.get("to"), *_list(data.get("clusters"))]
-        if any(self._cluster_changed.get(cluster, 0) > base for cluster in named if isinstance(cluster, int)):
+        clusters = [data.get("cluster"), data.get("to"), *_list(data.get("clusters"))]
+        if any(self._cluster_changed.get(cluster, 0) > base for cluster in clusters if isinstance(cluster, int)):
             return True
         rows = self._rows(data["rows"]) if "rows" in data else np.empty(0, dtype=np.int64)
         return bool((self._row_changed[rows] > base).any())
@@ -194,11 +194,11 @@ def _merge(state: State, data: dict[str, Any]) -> Effect:
     clusters = list(dict.fromkeys(state._cluster(cluster) for cluster in _list(data.get("clusters"))))
     if len(clusters) < 2:
         raise UnveilError("give two or more different classes to merge")
-    parts = [state.meanings[cluster] for cluster in clusters]
-    first = next((part for part in parts if part.named), parts[0])
-    known = next((part.known for part in parts if part.known is not None), None)
+    meanings = [state.meanings[cluster] for cluster in clusters]
+    first = next((meaning for meaning in meanings if meaning.named), meanings[0])
+    known = next((meaning.known for meaning in meanings if meaning.known is not None), None)
     rows = np.flatnonzero(np.isin(state.labels, clusters[1:]))
-    merged = replace(first, known=known, reviewed=all(part.reviewed for part in parts))
+    merged = replace(first, known=known, reviewed=all(meaning.reviewed for meaning in meanings))
     return rows, np.full(len(rows), clusters[0]), {clusters[0]: merged}
 
 

@@ -63,7 +63,7 @@ def _folders(rows: Rows, run: Path, out: Path) -> None:
     for row in _with_images(_without_rejected(rows)):
         folder = out / safe_name(row["label"])
         folder.mkdir(parents=True, exist_ok=True)
-        _place(Path(row["path"]), folder / safe_name(row["id"].replace("/", "__")))
+        _link_or_copy(Path(row["path"]), folder / safe_name(row["id"].replace("/", "__")))
 
 
 def _coco(rows: Rows, run: Path, out: Path) -> None:
@@ -118,7 +118,7 @@ def _fiftyone(rows: Rows, run: Path, out: Path) -> None:
     for row in _with_images(rows):
         path = Path(row["path"])
         name = uuid.uuid5(uuid.NAMESPACE_URL, row["id"]).hex
-        _place(path, out / "data" / f"{name}{path.suffix.lower()}")
+        _link_or_copy(path, out / "data" / f"{name}{path.suffix.lower()}")
         attributes = {"id": row["id"], "kind": row["kind"]}
         labels[name] = {"label": row["label"], "confidence": float(row["confidence"]), "attributes": attributes}
     files.write(out / "labels.json", json.dumps({"classes": classes, "labels": labels}, ensure_ascii=False) + "\n")
@@ -168,7 +168,7 @@ def _with_images(rows: Rows) -> Rows:
     return rows
 
 
-def _place(source: Path, target: Path) -> None:
+def _link_or_copy(source: Path, target: Path) -> None:
     number, first = 1, target
     while target.exists():
         target = first.with_name(f"{first.stem}-{number}{first.suffix}")

@@ -22,14 +22,14 @@ from unveil.numerics import principal_directions, unit_rows
 from unveil.runs.reader import Run, load
 
 MOST = 5000
-"""Items that t-SNE places; every other item is placed among its neighbors."""
+"""Most items that t-SNE is fitted to; every other item is placed among its neighbors."""
 DIMENSIONS = 50
 """Principal components in which t-SNE looks for neighbors: with more it is slower and the map looks the same."""
 NEIGHBORS = 10
 NEW_SHARE = 0.75
-"""Share of new items among those that t-SNE places, where there are more than `MOST`."""
+"""Share of new items among those that t-SNE places, where there are more than `MOST` items."""
 PIECE = 8192
-"""Rows that are read together: features are memory-mapped and may be many."""
+"""Rows that are read at a time: features are memory-mapped and may be many."""
 DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
@@ -65,7 +65,7 @@ def stored_layout(run: Run, most: int = MOST, seed: int = 0) -> Layout | None:
 
 
 def quick_layout(run: Run) -> Layout:
-    """The two main directions of the new items: there at once, for as long as t-SNE takes."""
+    """A layout by the two principal directions of the new items, to be shown until t-SNE is ready."""
     rows = np.flatnonzero(run.new) if run.new.any() else np.arange(len(run.ids))
     return Layout(xy=_to_square(projected(run.features, rows, 2)), sample=np.arange(len(run.ids)))
 
@@ -76,9 +76,9 @@ def can_use_tsne() -> bool:
 
 
 def projected(features: NDArray[np.float32], rows: NDArray[np.int64], dimensions: int) -> NDArray[np.float32]:
-    """(n, dimensions): all items, at unit length, on the principal directions of some rows.
+    """(n, dimensions): all items, at unit length, projected on the principal directions of the given rows.
 
-    No two items get farther apart by this. Features with fewer dimensions are filled up with zeros.
+    The projection never increases a distance. Features with fewer dimensions are padded with zeros.
     """
     n, d = features.shape
     total, squares = np.zeros(d), np.zeros((d, d))
@@ -124,25 +124,25 @@ def _by_tsne(run: Run, most: int, seed: int) -> Layout:
     xy = points[:, :2].astype(np.float32)
     if len(sample) < 4:  # t-SNE needs neighbors
         return Layout(xy=_to_square(xy), sample=sample)
-    some = points[sample]
-    start = some[:, :2] / max(float(some[:, 0].std()), 1e-12)
+    sampled = points[sample]
+    start = sampled[:, :2] / max(float(sampled[:, 0].std()), 1e-12)
     start = 1e-4 * (start + 1e-3 * rng.numpy(seed, "map start").standard_normal(start.shape))  # no two at one point
     fitted = tsne(
-        perplexity=min(30.0, (len(some) - 1) / 3),
+        perplexity=min(30.0, (len(sampled) - 1) / 3),
         initialization=start,
         n_jobs=_threads(),
         random_state=rng.number(seed, "map") % 2**31,
-    ).fit(some)
+    ).fit(sampled)
     xy[sample] = np.nan_to_num(np.asarray(fitted, dtype=np.float32))
-    rest = np.setdiff1d(np.arange(len(xy)), sample)
-    if len(rest):
-        among = fitted.prepare_partial(points[rest], initialization="median", k=min(NEIGHBORS, len(sample) - 1))
-        xy[rest] = np.nan_to_num(np.asarray(among, dtype=np.float32))
+    others = np.setdiff1d(np.arange(len(xy)), sample)
+    if len(others):
+        placed = fitted.prepare_partial(points[others], initialization="median", k=min(NEIGHBORS, len(sample) - 1))
+        xy[others] = np.nan_to_num(np.asarray(placed, dtype=np.float32))
     return Layout(xy=_to_square(xy), sample=sample)
 
 
 def _to_square(xy: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same shape in the middle of the square from 0 to 1; what was at the top stays there, where y is 0."""
+    """Scale the points into the middle of the square from 0 to 1, with y = 0 at the top as on a screen."""
     if len(xy) == 0:
         return xy
     low, high = xy.min(axis=0), xy.max(axis=0)

@@ -61,7 +61,7 @@ class Run:
         """(n, D), memory-mapped: the vectors in which the classes were found."""
         features: NDArray[np.float32] | None = self._array("features.npy")
         if features is None:
-            raise UnveilError(f"{self.folder} holds no features (features.npy): they were too many to be kept")
+            raise UnveilError(f"{self.folder} holds no features (features.npy): there were too many to be stored")
         return features
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The true classes of new items, where somebody has put them into the run directory: truth.csv."""
+"""The true classes of new items, from the file truth.csv of a run directory, where there is one."""
 
 import csv
 

@@ -23,7 +23,7 @@ PREDICTION_COLUMNS = ("id", "label", "kind", "confidence")
 PICTURE_SIDE = 64
 """Pictures that came as an array are reduced to at most this many pixels a side."""
 MOST_INPUTS = 20_000_000
-"""Input matrices with more values than this are not stored: they are only shown, and may be huge."""
+"""Input matrices with more values than this are not stored: they are only for display, and may be huge."""
 DEFAULTS: dict[str, Any] = {
     "name": None,
     "source": {"kind": "arrays"},
@@ -40,7 +40,7 @@ DEFAULTS: dict[str, Any] = {
     "config": {},
     "environment": {},
 }
-"""Keys of record.json that a caller may leave out, and what is written then."""
+"""Keys of record.json that a caller may leave out, and the values that are written then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Contents:
     kmeans: NDArray[np.int64]
     """(n,): the label that k-means without training gives. Its clusters are numbered from `n_known` in any order."""
     features: NDArray[np.float32] | None
-    """(n, D): the vectors in which the classes were found; None where they are not at hand."""
+    """(n, D): the vectors in which the classes were found; None where they were not kept."""
     paths: Sequence[str] = ()
     """(n,): image files; "" for an item without one. Empty: no item has one."""
     pictures: NDArray[np.uint8] | None = None
@@ -78,7 +78,7 @@ class Contents:
     truth: Mapping[str, str] | None = None
     """The true class of new items by id, where it is known."""
     record: Mapping[str, Any]
-    """record.json without what follows from the fields above; `DEFAULTS` fills in what is missing."""
+    """record.json without the keys that follow from the fields above; `DEFAULTS` fills in missing ones."""
     config: str
     """The settings, as TOML."""
     history: Sequence[Mapping[str, Any]] = ()

@@ -1,1 +1,1 @@
-"""The training loop and what it stands on: schedule, checkpoints, progress."""
+"""The training loop, the stages, evaluation, checkpoints and progress."""

@@ -48,18 +48,18 @@ def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, An
         if name.startswith("optimizer."):
             _, index, key = name.split(".", 2)
             parameter = parameters[int(index)]
-            # fused updates walk through memory, so a buffer must be laid out as its parameter is
+            # fused updates need a buffer in the memory layout of its parameter
             optimizer.state[parameter][key] = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
     return progress
 
 
 def save_model(path: Path, module: nn.Module) -> None:
-    """The weights alone."""
+    """Write the weights alone."""
     write(path, serialise({name: value.contiguous() for name, value in module.state_dict().items()}))
 
 
 def load_model(path: Path, module: nn.Module) -> None:
-    """Weights that `save_model` wrote."""
+    """Load weights that `save_model` wrote."""
     try:
         with safe_open(path, framework="pt") as file:
             module.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118

@@ -1,4 +1,4 @@
-"""How a model does, and why: scores against the hidden truth, and diagnostics. The only reader of `Truth`."""
+"""Evaluation of a model: scores against the hidden truth, and diagnostics."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ from unveil.models.inference import features
 from unveil.models.model import Model
 from unveil.settings import Discovery
 
-QUERIES, STORED, TRIALS = 500, 2000, 8  # sizes of the samples that diagnostics look at
+QUERIES, STORED, TRIALS = 500, 2000, 8  # sample sizes of the diagnostics
 MEANS = 5000  # labelled items from which the mean features of known classes come
 
 
@@ -28,7 +28,7 @@ class Evaluator:
 
     task: Task
     truth: Truth | None
-    """None where nobody knows it: then there are diagnostics and no scores."""
+    """None where it is unknown: then only diagnostics are computed."""
     views: Views
     test_views: Views | None
     config: Discovery
@@ -41,19 +41,19 @@ class Evaluator:
             p = model.novel_head(z).softmax(dim=1)
         clusters = p.argmax(dim=1).cpu().numpy()
         sizes = np.bincount(clusters, minlength=p.shape[1])
-        some = rng.numpy(self.seed, "labelled sample").permutation(self.task.labelled)[:QUERIES]
+        sample = rng.numpy(self.seed, "labelled sample").permutation(self.task.labelled)[:QUERIES]
         return {
             **({} if self.truth is None else clustering_scores(self.truth.unlabelled, clusters)),
             **({} if z_test is None else self.test(model, z_test)),
             **({} if z_test is None else self.open_test(model, z_test, z, clusters)),
-            **self.diagnostics(method, z, features(model, self.views, some), self.task.labels[some]),
+            **self.diagnostics(method, z, features(model, self.views, sample), self.task.labels[sample]),
             "confidence": float(p.amax(dim=1).mean()),
             "clusters_used": int((sizes > 0.01 * len(clusters) / len(sizes)).sum()),
             "cluster_sizes": sizes.tolist(),
         }
 
     def _test_features(self, model: Model) -> Tensor | None:
-        """Features of the test split; None where there is none, or nobody knows its classes."""
+        """Features of the test split; None where there is no test split or its classes are unknown."""
         if self.truth is None or self.test_views is None or len(self.test_views) == 0:
             return None
         return features(model, self.test_views, np.arange(len(self.test_views)))
@@ -75,10 +75,10 @@ class Evaluator:
 
     @torch.no_grad()
     def open_test(self, model: Model, z: Tensor, z_u: Tensor, clusters: NDArray[np.int64]) -> dict[str, float]:
-        """Scores of the test split when nobody says which items are of known classes.
+        """Scores of the test split where any item may be of a known or a novel class.
 
-        By logits of all classes on one scale where the method has them. The two heads of the others are trained apart,
-        so that their logits cannot be compared: there an item belongs to the class or cluster whose mean direction is
+        Predictions are the argmax over all classes where the method trains logits on one scale. Otherwise the logits of
+        the two heads cannot be compared, and an item is assigned to the class or cluster whose mean direction is
         nearest.
         """
         assert self.truth is not None
@@ -89,11 +89,11 @@ class Evaluator:
         if joint is not None:
             predicted = joint.argmax(dim=1)
         else:
-            some = rng.numpy(self.seed, "means").permutation(self.task.labelled)[:MEANS]
-            labels = np.concatenate([self.task.labels[some], known + clusters])
-            every = F.normalize(torch.cat([features(model, self.views, some), z_u]), dim=1)
-            means = torch.zeros(known + model.novel_head.out_features, every.shape[1], device=z.device)
-            means.index_add_(0, torch.from_numpy(labels).to(z.device), every)
+            sample = rng.numpy(self.seed, "means").permutation(self.task.labelled)[:MEANS]
+            labels = np.concatenate([self.task.labels[sample], known + clusters])
+            z_all = F.normalize(torch.cat([features(model, self.views, sample), z_u]), dim=1)
+            means = torch.zeros(known + model.novel_head.out_features, z_all.shape[1], device=z.device)
+            means.index_add_(0, torch.from_numpy(labels).to(z.device), z_all)
             predicted = (F.normalize(z, dim=1) @ F.normalize(means, dim=1).T).argmax(dim=1)
         scores = open_accuracy(self.truth.test, predicted.cpu().numpy(), known)
         return {f"open_{part}": value for part, value in scores.items()}
@@ -109,9 +109,9 @@ class Evaluator:
         return clustering_scores(self.truth.unlabelled, labels)
 
     def diagnostics(self, method: Method, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64]) -> dict[str, float]:
-        """Why a run goes well or wrong: are neighbors and pairs of one class, and do the features still differ?
+        """Purity of neighbors, density and precision of pairs, and the mean cosine, which reveals collapsed features.
 
-        z: all unlabelled features; z_l, y_l: some labelled ones, on which a calibrated pair rule depends.
+        z: all unlabelled features; z_l, y_l: a sample of labelled ones, which a calibrated pair rule needs.
         """
         y = None if self.truth is None else torch.from_numpy(self.truth.unlabelled).to(z.device)
         order = torch.from_numpy(rng.numpy(self.seed, "diagnostics").permutation(len(z))).to(z.device)
@@ -123,7 +123,7 @@ class Evaluator:
             k = min(max(1, method.neighbors(len(stored))), len(stored))
             nearest = cosines.topk(k, dim=1).indices
             metrics["neighbor_purity"] = float((y[stored][nearest] == y[queries][:, None]).float().mean())
-        right = positives = pairs = 0.0
+        correct = positives = pairs = 0.0
         known = torch.from_numpy(y_l).to(z.device)
         for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
             same = method.positive_pairs(z[rows], z_l, known)
@@ -131,12 +131,12 @@ class Evaluator:
                 return metrics
             same &= ~torch.eye(len(same), dtype=torch.bool, device=same.device)
             if y is not None:
-                right += float((same & (y[rows][:, None] == y[rows])).sum())
+                correct += float((same & (y[rows][:, None] == y[rows])).sum())
             positives += float(same.sum())
             pairs += len(rows) * (len(rows) - 1)
         metrics["pair_density"] = positives / max(pairs, 1.0)
         if y is not None:
-            metrics["pair_precision"] = right / positives if positives else 0.0
+            metrics["pair_precision"] = correct / positives if positives else 0.0
         return metrics
 
     def _unlabelled_per_batch(self, unlabelled: int) -> int:
@@ -146,7 +146,7 @@ class Evaluator:
 
 
 def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery, method: Method) -> list[str]:
-    """What looks wrong, by name, and what to try that is not set already. None of it needs the truth."""
+    """Warnings of dead clusters, collapsed features or missing pairs, with settings to try. They need no truth."""
     messages = []
     random_head = config.novel_head == "random" and method.starts_from_clusters
     head = ["discovery.novel_head=kmeans"] if random_head else []

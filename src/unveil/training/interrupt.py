@@ -6,7 +6,7 @@ from types import FrameType
 
 
 class Interrupt:
-    """A context in which the first signal is only noted; a second one stops at once."""
+    """A context in which the first signal only sets `asked`; a second one stops at once."""
 
     def __init__(self) -> None:
         self.asked = False

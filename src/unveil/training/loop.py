@@ -1,4 +1,4 @@
-"""The one training loop. Every stage goes through it."""
+"""The training loop, which all stages share."""
 
 import json
 import time
@@ -101,13 +101,13 @@ def train(
             if folder is not None:
                 files.write(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
             save(epoch + 1, 0)
-            if interrupt.asked:  # while it was evaluated
+            if interrupt.asked:  # interrupted during the evaluation
                 raise KeyboardInterrupt
     return history
 
 
 def step_on(batch: Batch, method: Method, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """One step: forward, backward, update. Returns the losses, which nobody has waited for."""
+    """One step: forward, backward, update. Returns the losses, which the device may still be computing."""
     losses = method.losses(batch)
     optimizer.zero_grad(set_to_none=True)
     torch.autograd.backward(torch.stack(list(losses.values())).sum())

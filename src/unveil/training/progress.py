@@ -1,4 +1,4 @@
-"""What people see while a stage trains: one bar on a terminal, plain lines elsewhere."""
+"""Progress of a stage: a bar on a terminal, plain lines elsewhere."""
 
 import contextlib
 import time
@@ -9,12 +9,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 from torch import Tensor
 
-SHOWN = ("acc", "test_acc", "known_acc", "rotation_acc", "neighbor_purity")
+SHOWN = ("acc", "test_acc", "known_acc", "neighbor_purity")
 LINE_SECONDS = 30.0
 
 
 class Progress(Protocol):
-    """Receives what happens in the loop."""
+    """Receives the events of the training loop."""
 
     def start(self, *, epochs: int, steps: int, done: int) -> None: ...
     def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None: ...
@@ -24,7 +24,7 @@ class Progress(Protocol):
 
 
 class Silent(contextlib.nullcontext[None]):
-    """Nothing is shown."""
+    """Shows nothing."""
 
     def start(self, *, epochs: int, steps: int, done: int) -> None: ...
     def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None: ...

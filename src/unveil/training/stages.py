@@ -1,8 +1,7 @@
 """The stages of training as functions: rotation → supervised → discovery.
 
-All of them work on one `Training`: the model and the data on their way through the stages. With a `Storage`, finished
-pre-training is stored and found again, and an interrupted stage goes on from its checkpoint; without one, everything
-stays in memory.
+They share a `Training`, which holds the model and the data. With a `Storage`, finished pre-training is stored and
+reused, and an interrupted stage continues from its checkpoint; without one, everything stays in memory.
 """
 
 import time
@@ -31,7 +30,7 @@ from unveil.training.training import Training
 
 
 def pretrain_rotation(training: Training) -> None:
-    """Self-supervision on all items: which way up is the image?"""
+    """Self-supervision on all items: predict the rotation of each image."""
     config, task = training.settings.rotation, training.task
     if config.epochs == 0:
         return
@@ -65,18 +64,18 @@ def pretrain(training: Training) -> None:
 def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
     """Find the novel classes; returns the metrics by epoch.
 
-    `start`: clusters of the unlabelled rows from which the novel head starts, in place of those that the settings name.
+    `start`: clusters of the unlabelled rows from which the novel head starts; None: as `discovery.novel_head` says.
     """
     config, task, model, seed = training.settings.discovery, training.task, training.model, training.settings.seed
     similarity = pretrain_similarity(training) if method_class(config.method).needs_similarity else None
     folder = None if training.storage is None else training.storage.run
-    drawn = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
-    model.novel_head = drawn = drawn.to(training.device)
+    head = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
+    model.novel_head = head = head.to(training.device)
     if config.novel_head != "random" and not (folder is not None and (folder / "checkpoint.safetensors").exists()):
         z = features(model, training.views, task.unlabelled)
         if start is None:
             start = kmeans(training, "tail" if config.novel_head == "inputs" else "features")
-        start_from_clusters(drawn, z, torch.from_numpy(start).to(z.device))
+        start_from_clusters(head, z, torch.from_numpy(start).to(z.device))
     context = Context(
         settings=training.settings.method,
         seed=seed,
@@ -102,7 +101,7 @@ def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
 
 
 def _evaluation(training: Training, method: Method) -> Callable[[], Metrics]:
-    """Evaluates the model and tells each warning once."""
+    """A function that evaluates the model and prints each kind of warning once."""
     evaluator, seen = training.evaluator(), set[str]()
 
     def evaluate() -> Metrics:
@@ -126,7 +125,7 @@ def _without_training(training: Training, method: Method) -> list[Metrics]:
 
 
 def pretrain_similarity(training: Training) -> Similarity:
-    """A network that tells pairs of one class from pairs of two, learned from the labelled items."""
+    """Train a network on the labelled items that says whether two items share a class."""
     assert isinstance(training.settings.method, PairwiseSettings)
     config, task = training.settings.method.similarity, training.task
     network = similarity_of(training.model, rng.generator(config.seed, "similarity")).to(training.device)
@@ -134,8 +133,8 @@ def pretrain_similarity(training: Training) -> Similarity:
         training, config, task.labelled, config.seed, n_views=1, classes_per_batch=config.classes_per_batch
     )
     method, before = LearnSimilarity(training.model, network), training.trained_by
-    train_or_reuse(training, "similarity", config, method, loader, with_labels=True, kept=network)
-    training.trained_by = before  # the model itself is as it was
+    train_or_reuse(training, "similarity", config, method, loader, with_labels=True, result=network)
+    training.trained_by = before  # the model itself is unchanged
     return network
 
 

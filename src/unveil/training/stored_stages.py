@@ -1,6 +1,6 @@
-"""Train a stage, or take it from the storage.
+"""Train a stage, or load it from the storage.
 
-Finished stages, k-means clusters and the trunk cache are found by the content of what they were made from.
+Finished stages, k-means clusters and the trunk cache are stored under a hash of everything they were computed from.
 """
 
 from collections.abc import Callable
@@ -40,19 +40,19 @@ def train_or_reuse(
     loader: Loader,
     *,
     with_labels: bool,
-    kept: nn.Module | None = None,
+    result: nn.Module | None = None,
 ) -> None:
-    """Train a stage, or take it from the storage; `kept` is what it leaves, if not the encoder."""
+    """Train a stage, or load it from the storage. `result`: the module to store; None: encoder and known head."""
 
     def evaluate() -> Metrics:
-        return {} if kept is not None else training.evaluator().supervised(training.model)
+        return {} if result is not None else training.evaluator().supervised(training.model)
 
     if training.storage is None:
         history = train_stage(training, stage, config, method, loader, None, evaluate)
         training.seconds[stage] = history[-1]["seconds"]
         return
     settings, labels = training.settings, _labels_id(training.task) if with_labels else ""
-    weights_of = kept or _pretrained(training.model, labels)
+    weights_of = result or _pretrained(training.model, labels)
     table = {key: value for key, value in recipe.changed(config).items() if key != "evaluate_every"}
     training.trained_by = storage.identity(
         stage=stage,
@@ -69,14 +69,14 @@ def train_or_reuse(
         weights = folder / "model.safetensors"
         if not weights.exists():
             history = train_stage(training, stage, config, method, loader, folder, evaluate)
-            lines = {
+            description = {
                 "stage": stage,
                 "settings": table,
                 "seconds": history[-1]["seconds"],
                 "history": history,
                 "commit": commit(),
             }
-            files.write_json(folder / "stage.json", lines)
+            files.write_json(folder / "stage.json", description)
             checkpoint.save_model(weights, weights_of)  # last: it marks the stage as finished
             (folder / "checkpoint.safetensors").unlink(missing_ok=True)
         else:
@@ -110,9 +110,9 @@ def train_stage(
 
 
 def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> Labels:
-    """k-means of the unlabelled items: as they are, as they go into the tail, or by features of unit length.
+    """k-means of the unlabelled items: on the items themselves, the inputs of the tail, or features of unit length.
 
-    With a storage it is kept there: every method with this seed starts from the same clusters.
+    With a storage the clusters are stored: every method with this seed starts from the same ones.
     """
     task, seed = training.task, training.settings.seed
 
@@ -147,14 +147,14 @@ def cache_trunk(training: Training) -> None:
     machine = training.settings.machine
     if machine.cache_views == 0 or training.storage is None:
         return
-    room = None if machine.cache_gb is None else 1e9 * machine.cache_gb
+    budget = None if machine.cache_gb is None else 1e9 * machine.cache_gb
     test_views = None
     if training.test_views is not None:
-        test_views = _cached(training, training.test_views, training.task.test_items, 0, room)
+        test_views = _cached(training, training.test_views, training.task.test_items, 0, budget)
         if test_views is None:
             return
-        room = None if room is None else room - test_views.layout.bytes
-    train_views = _cached(training, training.views, training.task.items, machine.cache_views, room)
+        budget = None if budget is None else budget - test_views.layout.bytes
+    train_views = _cached(training, training.views, training.task.items, machine.cache_views, budget)
     if train_views is None:
         return
     training.views, training.test_views = train_views, test_views
@@ -180,8 +180,8 @@ def _cached(
 
 
 def _pretrained(model: Model, labels: str) -> nn.ModuleDict:
-    """What a stage leaves behind: the known head only where labels were used, and never the novel head, which every
-    discovery seed draws for itself."""
+    """The modules that a stage stores: the encoder, and the known head where labels were used. The novel head is not
+    stored: every discovery seed draws its own."""
     return nn.ModuleDict({"encoder": model.encoder} | ({"known_head": model.known_head} if labels else {}))
 
 
@@ -197,13 +197,13 @@ def _encoder_identity(settings: Settings) -> dict[str, Any]:
 
 
 def _scaling(settings: Settings) -> list[Any]:
-    """How items are scaled before a network sees them."""
+    """The settings that scale the inputs of the network."""
     data = settings.data
     return [data.mean, data.std, *([data.scaling] if data.scaling != "feature" else [])]
 
 
 def _untrained(training: Training) -> str:
-    """What a trunk depends on that no stage has trained."""
+    """The identity of a trunk that no stage has trained: its weights and the scaling of its inputs."""
     state = training.model.encoder.trunk.state_dict()
     weights = {name: Items.of(value.cpu().float().flatten().numpy()).fingerprint() for name, value in state.items()}
     return storage.identity(weights=weights, scaling=_scaling(training.settings))

@@ -1,4 +1,4 @@
-"""One training: the model and its data on their way through the stages, and the settings fitted to the data."""
+"""`Training`: a model and its data, which pass through the stages, with settings adapted to the data."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +22,7 @@ from unveil.training.evaluation import Evaluator
 
 @dataclass
 class Training:
-    """One model and its data on their way through the stages."""
+    """A model, its data and settings, which pass through the stages."""
 
     settings: Settings
     task: Task
@@ -30,11 +30,11 @@ class Training:
     storage: Storage | None = None
     console: Console = field(default_factory=lambda: Console(quiet=True))
     seconds: dict[str, float] = field(default_factory=dict)
-    """Training time of each stage, as stored with it: a reused stage still says what it cost."""
+    """Training seconds by stage; a reused stage has those of its original training."""
     warnings: list[str] = field(default_factory=list)
-    """What looked wrong while it ran."""
+    """Warnings of the evaluations."""
     cache: dict[str, Any] | None = None
-    """What the trunk cache holds, where there is one."""
+    """Views, type and bytes of the trunk cache; None without one."""
 
     def __post_init__(self) -> None:
         self.settings = fit_to_data(self.settings, self.task)
@@ -42,18 +42,18 @@ class Training:
         self.device = pick_device(machine.device)
         self.precision = pick_precision(machine, self.device)
         self.views = self.make_views(self.task.items)
-        self.item_views = self.views  # of the items themselves: a trunk cache may take the place of `views`
+        self.item_views = self.views  # views of the items themselves: a trunk cache may replace `views`
         check(self.settings, self.task, self.views)
         test = self.task.test_items
         self.test_views = None if test is None or len(test) == 0 else self.make_views(test, like=self.views)
         self.trained_by = ""  # identity of the last stage that changed the weights
-        self.trunk_by = ""  # and of the last that changed the trunk
+        self.trunk_by = ""  # identity of the last stage that changed the trunk
         self.model = self._fresh_model()
         self._data_id = ""
 
     @property
     def data_id(self) -> str:
-        """The content of the items; computed once, and only where something is stored."""
+        """A hash of the items; computed once, and only where something is stored."""
         self._data_id = self._data_id or self.task.items.fingerprint()
         return self._data_id
 
@@ -71,7 +71,7 @@ class Training:
         return Model(encoder, known, novel, self.precision).to(self.device)
 
     def evaluator(self) -> Evaluator:
-        """Scores for the current views."""
+        """An evaluator of the current views."""
         return Evaluator(
             task=self.task,
             truth=self.truth,
@@ -86,12 +86,12 @@ def fit_to_data(settings: Settings, task: Task) -> Settings:
     """The settings with batches that are no larger than the data, and with the passes that `steps` asks for."""
     n_l, n_u = len(task.labelled), len(task.unlabelled)
     discovery, supervised = settings.discovery, settings.supervised
-    each = discovery.labelled_per_batch
-    if each is not None:
-        rest = min(discovery.batch - each, max(n_u, 1))
-        each = max(1, min(each, n_l))
-        discovery = replace(discovery, batch=each + rest, labelled_per_batch=each)
-    rows_in_pass, per_step = (n_l, each) if each is not None else (len(task), discovery.batch)
+    labelled = discovery.labelled_per_batch
+    if labelled is not None:
+        unlabelled = min(discovery.batch - labelled, max(n_u, 1))
+        labelled = max(1, min(labelled, n_l))
+        discovery = replace(discovery, batch=labelled + unlabelled, labelled_per_batch=labelled)
+    rows_in_pass, per_step = (n_l, labelled) if labelled is not None else (len(task), discovery.batch)
     discovery = replace(discovery, passes=passes(discovery, rows_in_pass, per_step))
     supervised = replace(supervised, passes=passes(supervised, n_l, supervised.batch))
     return replace(settings, supervised=supervised, discovery=discovery)
@@ -105,7 +105,7 @@ def passes(config: Stage, rows: int, per_step: int) -> int:
 
 
 def check(settings: Settings, task: Task, views: Views) -> None:
-    """Tell at once what would otherwise be noticed after hours of pre-training."""
+    """Raise errors now that would otherwise appear after hours of pre-training."""
     method_class(settings.discovery.method)
     if settings.rotation.epochs == 0:
         return

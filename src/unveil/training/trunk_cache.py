@@ -19,7 +19,7 @@ from unveil.data.views import Draw, Views
 from unveil.models.model import Model
 
 CHUNK = 500  # items at a time
-SPARE = 1e9  # bytes that are left free on the disk
+SPARE = 1e9  # bytes to leave free on the disk
 
 
 def cached_views(
@@ -32,11 +32,11 @@ def cached_views(
     folder: Path,
     console: Console,
 ) -> CachedViews | None:
-    """Stored views of `source`, built if need be below `folder`.
+    """The stored views of `source`, in `folder`; they are computed first where they are missing.
 
-    What does not fit into `most` bytes or on the disk is kept at a byte a value, then with fewer views; where even
-    that is too much there is a warning and no cache. `made_from` names what the outputs depend on: the trunk, the
-    data and the augmentation.
+    A cache that exceeds `most` bytes or the free disk space stores one byte per value, then fewer views; where even
+    that does not fit, a warning is printed and None returned. `made_from` names what the outputs depend on: the
+    trunk, the data and the augmentation.
     """
     dtype = "bfloat16" if model.precision == torch.bfloat16 else "float16"
     wanted = Layout(items=len(source), views=views, shape=_output_shape(source, model), dtype=dtype)

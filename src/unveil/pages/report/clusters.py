@@ -9,7 +9,7 @@ from unveil.numerics import mean_direction, unit_rows
 from unveil.runs.reader import Run
 
 MOST_PICTURES = 1600
-"""Pictures of all cards together, about: with many clusters each card has fewer."""
+"""Approximate number of pictures on all cards together: with many clusters each card has fewer."""
 UNUSUAL_COLUMNS = 5
 
 

@@ -14,7 +14,7 @@ MOST_CELLS = 30
 
 
 def section(run: Run, comparison: Comparison | None, sheet: Sheet) -> str:
-    """Everything that needs the true classes, or how to give them."""
+    """The comparison with the true classes, or a note on how to provide them."""
     if comparison is None:
         return (
             '<p class="empty">The truth of the new items is not known. Where it is, put a file <code>truth.csv</code> '
@@ -72,15 +72,17 @@ def _matrix(comparison: Comparison) -> str:
 
 
 def _largest(comparison: Comparison) -> str:
-    off = comparison.counts.copy()
-    off[range(comparison.matched), range(comparison.matched)] = 0
-    order = [divmod(int(place), off.shape[1]) for place in (-off).ravel().argsort(kind="stable")[:MOST_CELLS]]
+    confusions = comparison.counts.copy()
+    confusions[range(comparison.matched), range(comparison.matched)] = 0
+    order = [
+        divmod(int(index), confusions.shape[1]) for index in (-confusions).ravel().argsort(kind="stable")[:MOST_CELLS]
+    ]
     lines = [
         f'<tr><th scope="row">{name(comparison.clusters[i], 24)}</th>'
         f"<td>{name(comparison.classes[i], 24) if i < comparison.matched else 'none'}</td>"
-        f"<td>{name(comparison.classes[j], 24)}</td><td>{off[i, j]}</td></tr>"
+        f"<td>{name(comparison.classes[j], 24)}</td><td>{confusions[i, j]}</td></tr>"
         for i, j in order
-        if off[i, j]
+        if confusions[i, j]
     ]
     return (
         f'<p class="note">With {len(comparison.clusters)} clusters and {len(comparison.classes)} classes, only the '

@@ -1,4 +1,4 @@
-"""Metrics over epochs: a small SVG curve for each, since they have no scale in common."""
+"""Metrics over epochs: a small SVG curve for each, since their scales differ."""
 
 import math
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ Points = list[tuple[float, float]]
 def series(history: Sequence[dict[str, Any]]) -> dict[str, Points]:
     """(epoch, value) of every metric that is a number; diagnostics last."""
     values_by_key: dict[str, dict[float, float]] = {}
-    for place, line in enumerate(history):
+    for index, line in enumerate(history):
         for key, value in line.items():
-            fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-            if key not in NOT_SHOWN and fits:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            if key not in NOT_SHOWN and is_number:
                 # an interrupted run may have an epoch twice: the last line counts
-                values_by_key.setdefault(key, {})[float(line.get("epoch", place))] = float(value)
+                values_by_key.setdefault(key, {})[float(line.get("epoch", index))] = float(value)
     losses = [key for key in values_by_key if key not in DIAGNOSTICS]
     names = losses + [key for key in DIAGNOSTICS if key in values_by_key]
     return {key: sorted(values_by_key[key].items()) for key in names}
 
 
 def number(value: float) -> str:
-    """Short enough for an axis."""
+    """A number as a short text for an axis."""
     if value == 0 or 0.001 <= abs(value) < 10_000:
         return f"{value:.3g}"
     return f"{value:.1e}".replace("e+0", "e").replace("e-0", "e-")
@@ -39,24 +39,24 @@ def curve(points: Points, label: str) -> str:
     """One quantity of two or more epochs as a line, its last value as a dot, its range and epochs as numbers."""
     (first, last), values = (points[0][0], points[-1][0]), [y for _, y in points]
     low, high = min(values), max(values)
-    room = (high - low) or abs(high) or 1.0
-    bottom, top = low - 0.08 * room, high + 0.08 * room
+    span = (high - low) or abs(high) or 1.0
+    bottom, top = low - 0.08 * span, high + 0.08 * span
 
-    def place(x: float, y: float) -> tuple[float, float]:
+    def to_pixels(x: float, y: float) -> tuple[float, float]:
         across, up = (x - first) / (last - first), (y - bottom) / (top - bottom)
         return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
-    placed = [place(x, y) for x, y in points]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
-    end_x, end_y = placed[-1]
+    pixels = [to_pixels(x, y) for x, y in points]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)
+    end_x, end_y = pixels[-1]
     ticks = "".join(
-        f'<text x="{LEFT - 6}" y="{place(first, value)[1] + 4:.1f}" text-anchor="end">{number(value)}</text>'
+        f'<text x="{LEFT - 6}" y="{to_pixels(first, value)[1] + 4:.1f}" text-anchor="end">{number(value)}</text>'
         f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        for value, y in ((value, place(first, value)[1]) for value in dict.fromkeys((high, low)))
+        for value, y in ((value, to_pixels(first, value)[1]) for value in dict.fromkeys((high, low)))
     )
-    spoken = f"{label}: {number(values[0])} at epoch {first:g}, {number(values[-1])} at epoch {last:g}"
+    description = f"{label}: {number(values[0])} at epoch {first:g}, {number(values[-1])} at epoch {last:g}"
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escaped(spoken)}">{ticks}'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escaped(description)}">{ticks}'
         f'<text x="{LEFT}" y="{HEIGHT - 4}">{first:g}</text>'
         f'<text x="{end_x:.1f}" y="{HEIGHT - 4}" text-anchor="end">{last:g}</text>'
         f'<polyline points="{line}"/><circle cx="{end_x:.1f}" cy="{end_y:.1f}" r="3"/></svg>'

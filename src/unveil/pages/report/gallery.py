@@ -9,9 +9,9 @@ from unveil.pages.report.text import count, escaped, name, percent, short
 from unveil.runs.reader import Run
 
 MANY = 60
-"""With more clusters, cards are small."""
+"""With more clusters than this, cards are small."""
 NAMES = 6
-"""Items that a card names where there are no pictures."""
+"""Items listed on a card where there are no pictures."""
 
 
 def swatch(run: Run, index: int) -> str:
@@ -30,7 +30,7 @@ def items(run: Run, sheet: Sheet, rows: Sequence[int], captions: Sequence[str] =
         return f'<ul class="names">{"".join(lines)}</ul>'
     cells = []
     for number, row in enumerate(rows):
-        x, y = sheet.place(row)
+        x, y = sheet.cell_of(row)
         confidence = f", confidence {percent(run.confidence[row])}" if run.new[row] else ""
         title = escaped(f"{short(run.ids[row], 90)}{confidence}")
         picture = f'<span class="t {sheet.name}" role="img" title="{title}" style="--x:{x};--y:{y}"></span>'

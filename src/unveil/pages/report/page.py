@@ -20,9 +20,9 @@ from unveil.runs.map import Layout, layout_of
 from unveil.runs.reader import Run, load
 
 LARGEST = 4_900_000
-"""Bytes of the file; pictures take what the rest leaves."""
+"""Largest size of the file in bytes; pictures use what the other parts leave."""
 GALLERY_SHARE = 0.45
-"""Share of the bytes for pictures that the cards may take; the map takes the rest."""
+"""Share of the bytes for pictures that the cards may use; the map uses the others."""
 GRID = 4095
 """Coordinates on the map are whole numbers from 0 to this: finer than any screen."""
 EMPTY = Layout(xy=np.zeros((0, 2), dtype=np.float32), sample=np.array([], dtype=np.int64))
@@ -38,7 +38,7 @@ def write(folder: Path, out: Path | None = None, *, with_map: bool = True) -> Pa
 def build(run: Run, *, with_map: bool = True) -> str:
     """The report as HTML."""
     clusters, comparison = describe(run), compare(run)
-    shown = [row for one in clusters for row in (*one.typical, *one.doubtful, *one.neighbors)]
+    shown = [row for cluster in clusters for row in (*cluster.typical, *cluster.doubtful, *cluster.neighbors)]
     shown += [row for row, _, _ in comparison.misplaced] if comparison else []
     layout = layout_of(run) if with_map else EMPTY
     in_cards = Sheet(name="g", rows=tuple(dict.fromkeys(shown)))
@@ -98,12 +98,12 @@ def _points(run: Run, sheet: Sheet, layout: Layout) -> dict[str, Any]:
 
 
 def _map(shown: int, items: int) -> str:
-    some = f"{shown:,} of {items:,} items" if shown < items else f"All {count(items, 'item')}"
-    return Template(_part("map.html")).substitute(some=some)
+    note = f"{shown:,} of {items:,} items" if shown < items else f"All {count(items, 'item')}"
+    return Template(_part("map.html")).substitute(shown=note)
 
 
 def _made(record: dict[str, Any]) -> str:
-    """When it was finished, how long it took, and by which version."""
+    """When the run finished, how long it took, and the version of unveil."""
     parts = [f"finished {escaped(str(record['finished'])[:16].replace('T', ' '))}"] if record.get("finished") else []
     if seconds := record.get("seconds"):
         parts.append(f"{sum(seconds.values()):,.0f} seconds")

@@ -17,7 +17,7 @@ MOST_SKIPPED = 50
 
 
 def numbers(run: Run) -> str:
-    """The most important numbers, large."""
+    """The most important numbers as large tiles."""
     forecast, estimate = run.record.get("forecast"), run.record.get("estimate")
     new, novel, known = int(run.new.sum()), run.n_novel, run.n_known
     recognised = int((run.labels[run.new] < run.n_known).sum())
@@ -65,21 +65,22 @@ def _sentence(text: str) -> str:
 
 
 def _rehearsals(forecast: dict[str, Any]) -> str:
-    """Mean accuracy of each candidate on known classes that were hidden; the chosen one is marked."""
+    """Mean accuracy of each candidate on known classes that were hidden; the chosen candidate is marked."""
     rehearsals = forecast.get("rehearsals") or []
-    candidates = list(dict.fromkeys(candidate for one in rehearsals for candidate in one["accuracy"]))
+    candidates = list(dict.fromkeys(candidate for rehearsal in rehearsals for candidate in rehearsal["accuracy"]))
     if not candidates:
         return ""
     lines = []
     for candidate in candidates:
-        mean = float(np.mean([one["accuracy"][candidate] for one in rehearsals if candidate in one["accuracy"]]))
+        accuracies = [row["accuracy"][candidate] for row in rehearsals if candidate in row["accuracy"]]
+        mean = float(np.mean(accuracies))
         kind = "taken" if candidate == forecast.get("candidate") else "other"
         lines.append(
             f'<li class="{kind}"><span>{escaped(candidate)}</span>'
             f'<span class="bar"><i style="width:{100 * mean:.1f}%"></i></span><span>{percent(mean, 1)}</span></li>'
         )
     title = f"Accuracy in {count(len(rehearsals), 'rehearsal')} on hidden known classes"
-    return f'<h3>{title}</h3><ul class="bars ways">{"".join(lines)}</ul>'
+    return f'<h3>{title}</h3><ul class="bars candidates">{"".join(lines)}</ul>'
 
 
 def sizes(run: Run, clusters: Sequence[Cluster]) -> str:
@@ -93,7 +94,7 @@ def sizes(run: Run, clusters: Sequence[Cluster]) -> str:
     known = [_bar(run, int(i), int(new[i]), int(given[i]), largest) for i in order[:MOST_KNOWN]]
     note = ""
     if new[: run.n_known].any():
-        note = '<p class="note">The coloured part is of new items that were recognised as this class.</p>'
+        note = '<p class="note">The colored part shows new items that were assigned to this class.</p>'
     if len(order) > MOST_KNOWN:
         note += f'<p class="note">The {MOST_KNOWN} largest of {len(order)}.</p>'
     return (

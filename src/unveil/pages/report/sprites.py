@@ -1,4 +1,4 @@
-"""Thumbnails of many items in one picture, small enough to stand inside an HTML file."""
+"""Thumbnails of many items in one picture, small enough to be embedded in an HTML file."""
 
 import base64
 import io
@@ -12,15 +12,15 @@ from PIL import Image
 from unveil.runs.reader import Run
 
 SIDES = ((300, 96), (1200, 64), (2500, 48))
-"""Up to so many items: this side in pixels."""
+"""(most items, side in pixels): the first side whose number of items is large enough is used."""
 SMALLEST, LEAST = 16, 32
-"""Sides: pictures are never reduced below the first; the second is where many items begin."""
+"""Sides in pixels: thumbnails never get smaller than the first; sheets with more items start with the second."""
 QUALITIES = (82, 65, 50, 35, 20)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """Which rows are on it and where. The picture is drawn last, into the bytes that the rest of the page leaves."""
+    """A grid of thumbnails of rows. It is drawn last, into the bytes that the other parts of the page leave."""
 
     name: str
     rows: tuple[int, ...]
@@ -34,12 +34,12 @@ class Sheet:
         return max(1, math.ceil(len(self.rows) / self.columns))
 
     @cached_property
-    def _places(self) -> dict[int, int]:
-        return {row: place for place, row in enumerate(self.rows)}
+    def _index_of(self) -> dict[int, int]:
+        return {row: index for index, row in enumerate(self.rows)}
 
-    def place(self, row: int) -> tuple[int, int]:
-        """Column and line of an item."""
-        line, column = divmod(self._places[row], self.columns)
+    def cell_of(self, row: int) -> tuple[int, int]:
+        """Column and line of the thumbnail of an item."""
+        line, column = divmod(self._index_of[row], self.columns)
         return column, line
 
 
@@ -61,7 +61,7 @@ def draw(run: Run, sheet: Sheet, room: int) -> tuple[str, int]:
 
 
 def _fitting(pictures: list[Image.Image | None], sheet: Sheet, cell: int, room: int) -> bytes:
-    """The best sheet that fits: quality goes first, then the size."""
+    """The best sheet that fits into `room` bytes: quality is reduced first, then size."""
     sides = [cell]
     while sides[-1] > SMALLEST:
         sides.append(max(SMALLEST, sides[-1] * 3 // 4))
@@ -72,7 +72,7 @@ def _fitting(pictures: list[Image.Image | None], sheet: Sheet, cell: int, room: 
         side, quality = steps[step]
         return _webp(_paste(pictures, sheet, side), quality)
 
-    if len(encoded(0)) <= room:  # mostly
+    if len(encoded(0)) <= room:  # the usual case
         return encoded(0)
     first = bisect_left(range(len(steps) - 1), True, key=lambda step: len(encoded(step)) <= room)
     return encoded(first)
@@ -81,7 +81,7 @@ def _fitting(pictures: list[Image.Image | None], sheet: Sheet, cell: int, room: 
 def _paste(pictures: list[Image.Image | None], sheet: Sheet, cell: int) -> Image.Image:
     """Whole pictures, uncropped, in the middle of their cells; the rest is transparent."""
     whole = Image.new("RGBA", (sheet.columns * cell, sheet.lines * cell))
-    for place, picture in enumerate(pictures):
+    for index, picture in enumerate(pictures):
         if picture is None:
             continue
         scale = cell / max(picture.size)
@@ -89,7 +89,7 @@ def _paste(pictures: list[Image.Image | None], sheet: Sheet, cell: int) -> Image
         if picture.size != (width, height):
             method = Image.Resampling.NEAREST if scale >= 2 else Image.Resampling.LANCZOS
             picture = picture.resize((width, height), method)
-        line, column = divmod(place, sheet.columns)
+        line, column = divmod(index, sheet.columns)
         whole.paste(picture, (column * cell + (cell - width) // 2, line * cell + (cell - height) // 2))
     return whole
 

@@ -1,4 +1,4 @@
-"""Names, numbers and tables as HTML. Every text that comes from outside passes through `escaped`."""
+"""Names, numbers and tables as HTML. Every text that is not part of the program passes through `escaped`."""
 
 import html
 import json
@@ -8,21 +8,21 @@ from typing import Any
 
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 NAME = 48
-"""Letters of a name that are shown."""
+"""Most characters of a name that are shown."""
 
 
 def cleaned(text: object) -> str:
-    """Without control characters and halves of surrogate pairs, which no HTML file may hold."""
+    """The text without control characters and lone surrogates, which HTML does not allow."""
     return UNPRINTABLE.sub("\ufffd", str(text))
 
 
 def escaped(text: object) -> str:
-    """Safe in HTML, inside and outside of quotes."""
+    """The text made safe for HTML, inside and outside of quotes."""
     return html.escape(cleaned(text), quote=True)
 
 
 def short(text: str, most: int = NAME) -> str:
-    """A long name loses its middle: both the folder and the number of a file stay readable."""
+    """Shorten a long name in its middle, so that folder and number of a file stay readable."""
     if len(text) <= most:
         return text
     head = most // 3
@@ -30,7 +30,7 @@ def short(text: str, most: int = NAME) -> str:
 
 
 def name(text: str, most: int = NAME) -> str:
-    """A name to show, apart from the direction of the text around it; hovering shows more of a long one."""
+    """A name as HTML, isolated from the direction of the surrounding text; hovering shows more of a long name."""
     title = f' title="{escaped(short(text, 400))}"' if len(text) > most else ""
     return f"<bdi{title}>{escaped(short(text, most))}</bdi>"
 
@@ -40,9 +40,9 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f}\u00a0%"
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
+def count(number: int, singular: str, plural: str | None = None) -> str:
     """1 item, 1,797 items."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, label: str) -> str:
@@ -56,5 +56,5 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, label: str) -
 
 
 def as_json(value: Any) -> str:
-    """JSON that no script tag can be closed from."""
+    """JSON that cannot close the script tag around it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

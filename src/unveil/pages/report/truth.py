@@ -37,7 +37,7 @@ class Comparison:
 
 
 def compare(run: Run) -> Comparison | None:
-    """None where there is no truth.csv."""
+    """Compare the clusters with truth.csv; None where there is none."""
     if (truth := read_truth(run)) is None:
         return None
     new = np.flatnonzero(run.new)
@@ -56,7 +56,7 @@ def compare(run: Run) -> Comparison | None:
     class_order = np.concatenate([class_of[matched], np.setdiff1d(np.arange(len(classes)), class_of)])
     name_of = {int(clusters[i]): str(classes[class_of[i]]) for i in matched}
     wrong = [number for number in range(len(rows)) if name_of.get(int(labels[number])) != y[number]]
-    some = [wrong[i] for i in rng.numpy(0, "misplaced").permutation(len(wrong))[:EXAMPLES]]
+    sample = [wrong[i] for i in rng.numpy(0, "misplaced").permutation(len(wrong))[:EXAMPLES]]
     return Comparison(
         items=len(rows),
         unknown_ids=len(set(truth) - {run.ids[row] for row in new.tolist()}),
@@ -68,6 +68,6 @@ def compare(run: Run) -> Comparison | None:
         matched=len(matched),
         misplaced=tuple(
             (int(rows[number]), str(y[number]), name_of.get(int(labels[number]), "no class"))
-            for number in sorted(some, key=lambda number: (int(labels[number]), number))
+            for number in sorted(sample, key=lambda number: (int(labels[number]), number))
         ),
     )

@@ -1,4 +1,4 @@
-"""Who may talk to the review page: people who were given its address, in a page that came from it."""
+"""Access control of the review page: a request needs the token of its address and must come from its own page."""
 
 import hmac
 import ipaddress
@@ -28,7 +28,7 @@ HEADERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """What a request must show."""
+    """The hosts and the token that requests must have."""
 
     port: int
     hosts: frozenset[str]
@@ -37,14 +37,14 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        return f"unveil-{self.port}"  # cookies do not know ports, and two reviews may be open
+        return f"unveil-{self.port}"  # all ports of a host share cookies, and two reviews may be open
 
-    def right(self, token: str) -> bool:
+    def is_token(self, token: str) -> bool:
         return hmac.compare_digest(token.encode(), self.token.encode())
 
 
 class Guard:
-    """Stands before the whole application; what it lets through carries the headers above."""
+    """Checks every request before the application, and adds the headers above to every response."""
 
     def __init__(self, app: ASGIApp, *, access: Access) -> None:
         self._app = app
@@ -68,18 +68,18 @@ class Guard:
         await (self._app if answer is None else answer)(scope, receive, protected)
 
     def _answer(self, scope: Scope) -> Response | None:
-        """A refusal, or the first visit's cookie; None for a request that may pass."""
+        """A refusal, or the cookie of the first visit; None for a request that is allowed."""
         headers, access = Headers(scope=scope), self._access
         if headers.get("host", "").lower() not in access.hosts:
-            return PlainTextResponse("unveil: this address is not mine\n", 421)
+            return PlainTextResponse("unveil: the review page has another address\n", 421)
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("unveil: GET or POST\n", 405)
         token = QueryParams(scope["query_string"]).get("token")
-        if token is not None and scope["path"] == "/" and scope["method"] == "GET" and access.right(token):
+        if token is not None and scope["path"] == "/" and scope["method"] == "GET" and access.is_token(token):
             answer = RedirectResponse("/", 303)
             answer.set_cookie(access.cookie, access.token, httponly=True, samesite="strict", path="/")
             return answer
-        if not access.right(cookie_parser(headers.get("cookie", "")).get(access.cookie, "")):
+        if not access.is_token(cookie_parser(headers.get("cookie", "")).get(access.cookie, "")):
             return PlainTextResponse("unveil: open the address that `unveil review` printed\n", 403)
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return PlainTextResponse("unveil: requests from other pages are refused\n", 403)
@@ -92,7 +92,7 @@ class Guard:
 
 
 def allowed_hosts(host: str, port: int) -> frozenset[str]:
-    """The names under which a server bound to `host` may be asked for."""
+    """The values of the Host header that a server bound to `host` accepts."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -116,7 +116,7 @@ def _own_addresses() -> set[str]:
     for family, outside in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:
-                probe.connect((outside, 9))  # sends nothing: only asks which way it would go
+                probe.connect((outside, 9))  # sends nothing: only selects the local address
                 names.add(str(probe.getsockname()[0]))
         except OSError:
             continue

@@ -1,4 +1,4 @@
-"""Append to RUN/review.jsonl: a line for each action, on the disk before it is answered. Processes may share it."""
+"""Append to RUN/review.jsonl: a line for each action, on disk before the answer. Processes may share the file."""
 
 import fcntl
 import os
@@ -74,14 +74,14 @@ class Log:
             try:
                 self._append(descriptor, line)
             except BaseException:
-                self._reset()  # what is in memory was never written
+                self._reset()  # the state in memory was not written
                 raise
             return change
 
     def _append(self, descriptor: int, line: bytes) -> None:
         try:
             if os.fstat(descriptor).st_size > self._read:
-                os.ftruncate(descriptor, self._read)  # a line that a crash tore
+                os.ftruncate(descriptor, self._read)  # an incomplete line that a crash left
             if os.write(descriptor, line) != len(line):
                 os.ftruncate(descriptor, self._read)
                 raise UnveilError(f"the disk is full: {self.path} could not be written; free some space and try again")

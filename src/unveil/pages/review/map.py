@@ -1,4 +1,4 @@
-"""The map of the review page: main directions at once, and t-SNE as soon as it is ready."""
+"""The map of the review page: principal directions at once, and t-SNE as soon as it is ready."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Pictures for the review page: many small ones as one image, single large ones; columns where there are none."""
+"""Pictures for the review page: sheets of small ones, single large ones; unusual columns of items without pictures."""
 
 import io
 from functools import cached_property, lru_cache
@@ -11,12 +11,12 @@ from PIL import Image
 from unveil.runs.reader import Run
 
 SIDE = 112
-"""Largest side of a small picture."""
+"""Largest side of a small picture, in pixels."""
 COLUMNS = 8
 MOST_ROWS = 64
 LARGE = 720
 KEPT = 3000
-"""Small pictures in memory: 110 MB at most."""
+"""Most small pictures in memory: 110 MB."""
 UNUSUAL_COLUMNS = 4
 
 
@@ -36,12 +36,12 @@ class Pictures:
         side = self.side
         sheet = Image.new("RGB", (side * COLUMNS, side * -(-len(rows) // COLUMNS)), "#808080")
         sizes = []
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             picture = self._small(row)
             if picture is None:
                 sizes.append("0x0")
                 continue
-            sheet.paste(picture, (place % COLUMNS * side, place // COLUMNS * side))
+            sheet.paste(picture, (index % COLUMNS * side, index // COLUMNS * side))
             sizes.append(f"{picture.width}x{picture.height}")
         return *encoded(sheet, exact=side <= 64), ",".join(sizes)
 

@@ -28,7 +28,7 @@ def serve(folder: Path, *, host: str, port: int, browser: bool) -> None:
 
 
 def prepare(run: Run, *, host: str, port: int, browser: bool = False) -> tuple[uvicorn.Server, socket.socket, str]:
-    """A server that is ready to run, its socket, and the address that lets people in."""
+    """A server that is ready to run, its socket, and its address with the access token."""
     bound = _bind(host, port)
     port = bound.getsockname()[1]
     access = Access(port=port, hosts=allowed_hosts(host, port))
@@ -47,7 +47,7 @@ def prepare(run: Run, *, host: str, port: int, browser: bool = False) -> tuple[u
 
 
 class _Server(uvicorn.Server):
-    """Opens the browser when there is something to see."""
+    """Opens the browser when the server is ready."""
 
     def __init__(self, config: uvicorn.Config, address: str | None) -> None:
         super().__init__(config)
@@ -64,10 +64,10 @@ def _bind(host: str, port: int) -> socket.socket:
         raise UnveilError(f"--port is {port}: give 1 to 65535, or none for a free one")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        bound = socket.socket(family, kind, protocol)  # asyncio sends small answers at once only where it is told TCP
+        bound = socket.socket(family, kind, protocol)  # with the protocol, asyncio sends small answers at once
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-        bound.listen(128)  # whoever is quicker than the server waits for it
+        bound.listen(128)  # connections that come before the server is ready wait
     except OSError as error:
         raise UnveilError(f"{host}:{port} cannot be used ({error.strerror}): choose another --port or --host") from None
     return bound

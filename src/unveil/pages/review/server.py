@@ -1,4 +1,4 @@
-"""The web application of the review page: its files, questions about the run, and actions."""
+"""The web application of the review page: its files, queries about the run, and actions."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -31,12 +31,12 @@ STATIC = Path(__file__).parent / "static"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 LARGEST_BODY = 8_000_000
 PAGE = 20_000
-"""Most items in an answer about one class."""
+"""Most items in a response about one class."""
 FIELDS = ("cluster", "clusters", "class", "text", "parts", "rows", "to", "reviewed")
 
 
 class Review:
-    """One run under review: what every request shares."""
+    """One run under review: the state that all requests share."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -102,9 +102,9 @@ class Review:
 
     def duplicates(self) -> dict[str, Any]:
         with self.log.reading() as state:
-            kept = state.labels != REJECTED
-        left = [[row for row in group if kept[row]] for group in self.similar_items.duplicates]
-        groups = [group for group in left if len(group) > 1]
+            accepted = state.labels != REJECTED
+        remaining = [[row for row in group if accepted[row]] for group in self.similar_items.duplicates]
+        groups = [group for group in remaining if len(group) > 1]
         return {
             "groups": groups,
             **self._described(np.array([row for group in groups for row in group], dtype=np.int64)),
@@ -123,7 +123,7 @@ class Review:
 
 
 def application(run: Run, access: Access) -> Guard:
-    """Everything behind the guard, also what goes wrong."""
+    """The application and its error handlers, behind the guard."""
     review = Review(run)
     files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in TYPES}
 
@@ -222,7 +222,7 @@ async def _body(request: Request) -> dict[str, Any]:
             raise HTTPException(413, f"at most {LARGEST_BODY} bytes")
     try:
         body = json.loads(content)
-        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()  # half characters and infinities stay out
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()  # rejects lone surrogates and infinities
     except (ValueError, RecursionError):
         raise UnveilError("the request is not JSON") from None
     if not isinstance(body, dict):
@@ -233,20 +233,20 @@ async def _body(request: Request) -> dict[str, Any]:
 def _whole(body: dict[str, Any], key: str) -> int:
     value = body.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise UnveilError(f"{key} is a whole number")
+        raise UnveilError(f"{key} must be a whole number")
     return value
 
 
 def _text(body: dict[str, Any], key: str) -> str:
     if not isinstance(value := body.get(key), str):
-        raise UnveilError(f"{key} is a text")
+        raise UnveilError(f"{key} must be a text")
     return value
 
 
 def _number(query: Mapping[str, str], key: str, default: int) -> int:
     text = query.get(key, str(default))
     if not (text.isascii() and text.isdecimal()) or len(text) > 12:
-        raise UnveilError(f"{key} is a whole number")
+        raise UnveilError(f"{key} must be a whole number")
     return int(text)
 
 
@@ -260,7 +260,7 @@ def _row(request: Request, run: Run) -> int:
 def _rows(request: Request, run: Run) -> list[int]:
     texts = request.query_params.get("rows", "").split(",")
     if len(texts) > MOST_ROWS or not all(text.isascii() and text.isdecimal() and len(text) < 12 for text in texts):
-        raise UnveilError(f"rows are 1 to {MOST_ROWS} numbers with commas")
+        raise UnveilError(f"rows must be 1 to {MOST_ROWS} numbers, separated by commas")
     rows = [int(text) for text in texts]
     if max(rows) >= len(run.ids):
         raise HTTPException(404, "there is no such item")

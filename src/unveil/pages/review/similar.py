@@ -13,14 +13,14 @@ from unveil.runs.map import PIECE, projected
 from unveil.runs.reader import Run
 
 ALIKE = 0.999
-"""Cosine from which two items are likely the same."""
+"""Items with a larger cosine than this are likely duplicates."""
 MOST_GROUPS = 500
 DIMENSIONS = 8
 NEIGHBORS = 5
 
 
 class SimilarItems:
-    """Answers about features, which no correction changes: they are computed once."""
+    """Similar items and duplicates by features. Corrections do not change features, so these are computed once."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -33,9 +33,9 @@ class SimilarItems:
         return positive
 
     def similar(self, row: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The items nearest to one by cosine, itself first, and the cosines."""
-        one = unit_rows(self._run.features[row : row + 1])[0]
-        cosine = (self._run.features @ one) / self._lengths
+        """The items nearest to a row by cosine, the row itself first, and the cosines."""
+        query = unit_rows(self._run.features[row : row + 1])[0]
+        cosine = (self._run.features @ query) / self._lengths
         cosine[row] = np.inf
         count = min(count, len(cosine))
         best = np.argpartition(-cosine, count - 1)[:count]
@@ -63,7 +63,7 @@ class SimilarItems:
         return pairs
 
     def _candidates(self) -> list[int]:
-        """Rows whose picture has the size of another's; files of a size of their own need not be read."""
+        """Rows whose picture may equal another's: files with a unique size need not be read."""
         if not any(self._run.paths):
             return list(range(len(self._run.ids))) if self._run.pictures is not None else []
         sizes: defaultdict[int, list[int]] = defaultdict(list)
@@ -83,7 +83,7 @@ class SimilarItems:
             return None
 
     def _same_features(self) -> list[tuple[int, int]]:
-        """Candidates are near in a few principal directions: there no two items are farther apart than in all."""
+        """Candidate pairs are close in a few principal directions, where no distance is larger than in all."""
         from scipy.spatial import cKDTree
 
         points = projected(self._run.features, np.flatnonzero(self._run.new), DIMENSIONS)
@@ -91,8 +91,8 @@ class SimilarItems:
         k = min(NEIGHBORS, len(points))
         _, nearest = cKDTree(points).query(points, k=k, distance_upper_bound=reach)
         nearest = nearest.reshape(len(points), k)
-        left, place = np.nonzero(nearest < len(points))
-        right = nearest[left, place]
+        left, rank = np.nonzero(nearest < len(points))
+        right = nearest[left, rank]
         left, right = left[left < right], right[left < right]
         cosines = np.empty(len(left), dtype=np.float32)
         for start in range(0, len(left), PIECE):
@@ -106,22 +106,22 @@ class SimilarItems:
 
 def _groups(pairs: list[tuple[int, int]], same: int) -> list[list[int]]:
     """Pairs joined into groups, in the order of their first pair."""
-    home: dict[int, int] = {}
+    group_of: dict[int, int] = {}
     groups: dict[int, list[int]] = {}
-    for place, (a, b) in enumerate(pairs):
-        left, right = home.get(a), home.get(b)
+    for number, (a, b) in enumerate(pairs):
+        left, right = group_of.get(a), group_of.get(b)
         if left is None and right is None:
-            groups[place] = [a, b]
-            home[a] = home[b] = place
+            groups[number] = [a, b]
+            group_of[a] = group_of[b] = number
         elif left is None or right is None:
             target = right if left is None else left
             assert target is not None
             row = a if left is None else b
             groups[target].append(row)
-            home[row] = target
+            group_of[row] = target
         elif left != right:
-            if place >= same:
-                continue  # chains of nearly the same would grow without end
+            if number >= same:
+                continue  # groups would grow into long chains of nearly equal items
             groups[left] += groups.pop(right)
-            home.update(dict.fromkeys(groups[left], left))
+            group_of.update(dict.fromkeys(groups[left], left))
     return [sorted(group) for group in list(groups.values())[:MOST_GROUPS]]

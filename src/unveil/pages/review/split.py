@@ -1,4 +1,4 @@
-"""Split a class into parts by k-means, to be looked at before it is applied."""
+"""Propose a split of a class into parts by k-means; it is previewed before it is applied."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from unveil.runs.reader import Run
 
 FEWEST, MOST = 2, 6
 SAMPLE = 50_000
-"""Items from which the centers are found; the others are assigned to the nearest."""
+"""Items to which the centers are fitted; the others are assigned to the nearest."""
 
 
 def split(run: Run, rows: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
@@ -17,7 +17,7 @@ def split(run: Run, rows: NDArray[np.int64], parts: int) -> list[NDArray[np.int6
     if not FEWEST <= parts <= MOST:
         raise UnveilError(f"{parts} parts: give {FEWEST} to {MOST}")
     if len(rows) < parts:
-        raise UnveilError(f"{len(rows)} items cannot be {parts} parts")
+        raise UnveilError(f"{len(rows)} items cannot be split into {parts} parts")
     from sklearn.cluster import KMeans  # late: it takes a second, and only a split needs it
 
     x = unit_rows(np.asarray(run.features[rows], dtype=np.float32))

@@ -17,7 +17,7 @@ SAMPLE = 2048
 
 
 class Summary:
-    """Follows a state: an item that was moved gets a typicality in its new class."""
+    """Summarises a state. Items that were moved get a typicality in their new class."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -49,13 +49,13 @@ class Summary:
     def classes(self, state: State) -> list[dict[str, Any]]:
         """All classes; novel ones without items are left out."""
         self.follow(state)
-        run, kept = self._run, np.flatnonzero(state.labels != REJECTED)
-        labels = state.labels[kept]
+        run, rows = self._run, np.flatnonzero(state.labels != REJECTED)
+        labels = state.labels[rows]
         count = max([*state.meanings, 0]) + 1
         size = np.bincount(labels, minlength=count)
-        new = np.bincount(labels, weights=run.new[kept], minlength=count)
-        confidence = np.bincount(labels, weights=run.confidence[kept], minlength=count) / np.maximum(size, 1)
-        order = kept[np.argsort(-self.typicality[kept], kind="stable")]
+        new = np.bincount(labels, weights=run.new[rows], minlength=count)
+        confidence = np.bincount(labels, weights=run.confidence[rows], minlength=count) / np.maximum(size, 1)
+        order = rows[np.argsort(-self.typicality[rows], kind="stable")]
         order = order[np.argsort(state.labels[order].astype(np.int32), kind="stable")]
         ends = np.cumsum(size)
         classes = []
@@ -84,7 +84,7 @@ class Summary:
         classes = self.classes(state)
         rejected = int(state.rejected.sum())
         total = int(self._run.new.sum())
-        reviewed = sum(one["new"] for one in classes if one["reviewed"]) + rejected
+        reviewed = sum(entry["new"] for entry in classes if entry["reviewed"]) + rejected
         return {
             "length": state.length,
             "classes": classes,

@@ -53,7 +53,7 @@ def review(
         The run directory of `unveil discover` or `unveil run`. Corrections are saved in its review.jsonl, and export
         applies them.
     port
-        Default: a free one.
+        The port to listen at. Default: a free one.
     host
         Address to listen at. Default: only this machine.
     no_browser

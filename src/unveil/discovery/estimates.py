@@ -1,4 +1,4 @@
-"""Questions about own data without a discovery: how many classes, and how accurate would a discovery be?"""
+"""Estimates on own data without a discovery: the number of novel classes, and the accuracy to expect."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -54,7 +54,7 @@ def rehearse_known(
     task, points, settings = _vectors(known, None, encoder, seed, device, stages, overrides)
     classes = len(task.known)
     if classes < LEAST_CLASSES:
-        raise UnveilError(f"{classes} known classes: to hide some and keep some takes {LEAST_CLASSES} or more")
+        raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")
     task = replace(task, n_novel=n_novel or classes)
     return rehearse(task, points, settings, candidates(settings), storage=None, console=Console(quiet=True))
 
@@ -94,7 +94,7 @@ def plot_criteria(estimate: Estimate, path: Path) -> None:
     for axes, curve in zip(panels, estimate.curves, strict=True):
         axes.plot(curve.numbers, curve.values, color="#2a6f97", marker=".", linewidth=1.5)
         if curve.level is not None:
-            axes.axhline(curve.level, color="#888888", linestyle=":", label="of known classes")
+            axes.axhline(curve.level, color="#888888", linestyle=":", label="known classes")
             axes.legend(frameon=False)
         axes.axvline(curve.best, color="#c1121f", linewidth=1)
         axes.set(xlabel="novel classes", ylabel=curve.name, title=f"{curve.name}: {curve.best}")
