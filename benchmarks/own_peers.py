@@ -21,6 +21,7 @@ from rich.console import Console
 from benchmarks.peers import PEERS, usual_scaling
 from unveil import NovelClassDiscovery, files, hardware, recipe
 from unveil.data import catalog
+from unveil.data.items import Items
 from unveil.discovery.run import environment
 from unveil.metrics import clustering_scores
 from unveil.models.embedding import Embedding
@@ -35,41 +36,31 @@ Labels = NDArray[np.int64]
 class TaskSpec:
     """A source of vectors and which of its classes are known and novel."""
 
-    load: Callable[[], tuple[Vectors, Labels]]
+    load: Callable[[], tuple[Items, Labels]]
     kind: str
+    """embeddings, table or pixels: how the peers' vectors are scaled."""
     novel: Callable[[int], range]
     known: Callable[[int], range] | None = None
     """None: all the others."""
+    size: int | None = None
+    """Images become embeddings of EfficientNet-Lite0 at this size; None: pixels."""
 
 
-def images(name: str, size: int | None = None) -> Callable[[], tuple[Vectors, Labels]]:
-    """Pixels, or embeddings of EfficientNet-Lite0 at a size."""
-
-    def load() -> tuple[Vectors, Labels]:
+def images(name: str) -> Callable[[], tuple[Items, Labels]]:
+    def load() -> tuple[Items, Labels]:
         train = catalog.load(name).train
-        if size is None:
-            return train.items.array.reshape(len(train), -1).astype(np.float32), train.labels
-        device = hardware.pick_device("auto")
-        embedding = Embedding(
-            name="efficientnet-lite0",
-            size=size,
-            device=device,
-            precision=hardware.pick_precision(Machine(), device),
-            folder=default_store(),
-            console=Console(quiet=True),
-        )
-        return np.array(embedding(train.items)), train.labels
+        return train.items, train.labels
 
     return load
 
 
-def letter() -> tuple[Vectors, Labels]:
+def letter() -> tuple[Items, Labels]:
     """20,000 letters by 16 numbers."""
     with np.load(catalog.data_root() / "letter.npz", allow_pickle=False) as stored:
-        return stored["X"].astype(np.float32), np.unique(stored["y"], return_inverse=True)[1]
+        return Items.of(stored["X"].astype(np.float32)), np.unique(stored["y"], return_inverse=True)[1]
 
 
-def clinc150() -> tuple[Vectors, Labels]:
+def clinc150() -> tuple[Items, Labels]:
     """Sentence embeddings of 15,000 questions with 150 intents, computed once."""
     root, path = catalog.data_root(), default_store() / "clinc150-minilm.npy"
     with gzip.open(root / "clinc150.tsv.gz", "rt", encoding="utf-8", newline="") as file:
@@ -81,7 +72,24 @@ def clinc150() -> tuple[Vectors, Labels]:
         model = SentenceTransformer(str(Path(package.__file__).parent))
         vectors = model.encode([row["text"] for row in rows], show_progress_bar=False).astype(np.float32)
         files.write_with(path, lambda file: np.save(file, vectors, allow_pickle=False))
-    return np.load(path, allow_pickle=False), np.unique([row["label"] for row in rows], return_inverse=True)[1]
+    labels = np.unique([row["label"] for row in rows], return_inverse=True)[1]
+    return Items.of(np.load(path, allow_pickle=False)), labels
+
+
+def vectors_of(items: Items, size: int | None) -> Vectors:
+    """The vectors of some items, embedded where they are images and a size is given."""
+    if size is None:
+        return items.array.reshape(len(items), -1).astype(np.float32)
+    device = hardware.pick_device("auto")
+    embedding = Embedding(
+        name="efficientnet-lite0",
+        size=size,
+        device=device,
+        precision=hardware.pick_precision(Machine(), device),
+        folder=default_store(),
+        console=Console(quiet=True),
+    )
+    return np.array(embedding(items))
 
 
 def last(count: int) -> Callable[[int], range]:
@@ -99,9 +107,9 @@ def half(classes: int) -> range:
 TASKS = {
     "digits": TaskSpec(images("digits"), "pixels", last(5)),
     "mnist": TaskSpec(images("mnist"), "pixels", last(5)),
-    "cifar10": TaskSpec(images("cifar10", 96), "embeddings", last(5)),
-    "cifar100": TaskSpec(images("cifar100", 96), "embeddings", last(20)),
-    "imagenet20": TaskSpec(images("imagenet20", 224), "embeddings", last(10)),
+    "cifar10": TaskSpec(images("cifar10"), "embeddings", last(5), size=96),
+    "cifar100": TaskSpec(images("cifar100"), "embeddings", last(20), size=96),
+    "imagenet20": TaskSpec(images("imagenet20"), "embeddings", last(10), size=224),
     "omniglot-korean": TaskSpec(images("omniglot:Korean"), "pixels", half),
     "letter": TaskSpec(letter, "table", last(13)),
     "clinc150": TaskSpec(clinc150, "embeddings", last(75)),
@@ -109,7 +117,7 @@ TASKS = {
     "fashion-mnist": TaskSpec(images("fashion-mnist"), "pixels", last(5)),
     "digits-reversed": TaskSpec(images("digits"), "pixels", first(5)),
     "mnist-reversed": TaskSpec(images("mnist"), "pixels", first(5)),
-    "imagenet20-reversed": TaskSpec(images("imagenet20", 224), "embeddings", first(10)),
+    "imagenet20-reversed": TaskSpec(images("imagenet20"), "embeddings", first(10), size=224),
     "letter-10": TaskSpec(letter, "table", last(10)),
     "clinc150-40": TaskSpec(clinc150, "embeddings", last(40)),
     "clinc150-20": TaskSpec(clinc150, "embeddings", last(20), first(40)),
@@ -120,13 +128,14 @@ HELD_OUT = tuple(list(TASKS)[8:])
 
 def draw(spec: TaskSpec, rows: int) -> tuple[Vectors, Labels, Labels]:
     """Vectors, labels with -1 where they are hidden, and the truth; the same rows for every seed."""
-    x, truth = spec.load()
+    items, truth = spec.load()
     classes = int(truth.max()) + 1
     novel = np.isin(truth, list(spec.novel(classes)))
     known = ~novel if spec.known is None else np.isin(truth, list(spec.known(classes)))
     order = np.random.default_rng(0).permutation(len(truth))
     chosen = np.concatenate([order[known[order]][:rows], order[novel[order]][:rows]])
-    return x[chosen], np.where(novel[chosen], -1, truth[chosen]), truth[chosen]
+    x = vectors_of(items.take(chosen), spec.size)
+    return x, np.where(novel[chosen], -1, truth[chosen]), truth[chosen]
 
 
 def measure(name: str, seed: int, rows: int) -> dict[str, object]:

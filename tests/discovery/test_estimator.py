@@ -70,7 +70,7 @@ def test_new_items_are_told_apart(digits) -> None:  # type: ignore[no-untyped-de
     assert (predicted[known] == y[known]).mean() > 0.9
     assert (predicted[~known] >= 5).mean() > 0.9
     assert found.score(X, y) > 0.8
-    assert found.transform(X).shape == (len(X), 61)
+    assert found.transform(X).shape == (len(X), 64)
 
 
 def test_what_is_like_nothing_seen_is_neither(digits) -> None:  # type: ignore[no-untyped-def]
