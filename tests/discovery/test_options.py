@@ -44,7 +44,9 @@ def test_images_are_made_square_where_a_network_needs_it() -> None:
     own = own_settings(IMAGES, "digits", [])
     assert prepare(IMAGES, own, folder=None).side is None
     oblong = Items.of(np.zeros((3, 20, 10, 3), dtype=np.uint8))
-    assert prepare(oblong, own, folder=None).side == 20
+    assert prepare(oblong, own, folder=None).side == options.SIDE
+    large = Items.of(np.zeros((3, 80, 80, 1), dtype=np.uint8))
+    assert prepare(large, own, folder=None).side == options.SIDE
     assert prepare(Items.of((Path("a.png"),)), own, folder=None).side == options.SIDE
     sized = own_settings(IMAGES, "digits", ["augment.size=16"])
     assert prepare(Items.of((Path("a.png"),)), sized, folder=None).side is None

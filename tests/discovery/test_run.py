@@ -203,7 +203,7 @@ def test_an_existing_run_is_never_written_over(done: tuple[Path, dict[str, Any]]
 def test_what_is_no_run_directory_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.txt").write_text("years of work")
-    assert "not empty and no run directory" in refused(tmp_path)
+    assert "not empty and not a run directory" in refused(tmp_path)
     (tmp_path / "run" / "config.toml").write_text("[data")
     assert "not valid TOML" in refused(tmp_path)
     (tmp_path / "file").write_text("mine")

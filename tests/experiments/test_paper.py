@@ -199,7 +199,7 @@ def test_the_map_shows_every_row_and_what_is_misplaced(folder: Path, tmp_path: P
     pytest.importorskip("openTSNE")
     found = planned("tsne", folder)
     execute(found.missing(), folder)
-    path = maps.draw(found, tmp_path / "map.png", store=folder / "store", root=None)
+    path = maps.draw(found, tmp_path / "map.png")
     with Image.open(path) as picture:
         assert picture.width > 4 * 300
         assert len(picture.convert("RGB").resize((200, 80)).getcolors(99999) or []) > 50

@@ -169,7 +169,7 @@ def test_new_items_of_known_classes(tmp_path: Path) -> None:
     read_run = replace(read_run, new=read_run.new | (np.arange(14) < 2))
     words = " ".join(Outline(build(read_run, with_map=False)).words)
     assert "2 in known classes" in words
-    assert "recognised as this class" in words
+    assert "assigned to this class" in words
 
 
 def test_nearest_class_typical_and_doubtful(tmp_path: Path) -> None:

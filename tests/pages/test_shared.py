@@ -88,7 +88,7 @@ def test_projections_keep_near_items_near(run: Run) -> None:
 def test_sentences_are_shown_by_their_keys(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run.record["summary"] = {"unknown": "not shown", "accuracy": "expected 9 of 10", "result": "4 novel classes"}
     page = build(run, with_map=False)
-    assert page.index("<dt>Result</dt>") < page.index("<dt>Accuracy</dt><dd>Expected 9 of 10</dd>")
+    assert page.index("<dt>Result</dt>") < page.index("<dt>Forecast</dt><dd>Expected 9 of 10</dd>")
     assert "not shown" not in page
     about = Review(run).about()
     assert list(about["summary"]) == ["result", "accuracy"]

@@ -29,7 +29,7 @@ def test_a_recipe_is_reported_and_exported(unveil: Call, tiny: list[str], tmp_pa
     assert result.returncode == 0, result.stderr
     page = (tmp_path / "mine" / "report.html").read_text()
     assert "<title>mine" in page
-    assert "neighbour purity" in page
+    assert "neighbor purity" in page
     assert "discovery.lr" in page
     assert "k-means on features of unit length" in page
 

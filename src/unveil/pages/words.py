@@ -17,6 +17,8 @@ METRICS = {
     "consistency": ("consistency", "difference between the predictions for two views of an item"),
     "ncl": ("neighborhood contrast", "loss that brings neighbors among the new items together"),
     "scl": ("class contrast", "loss that brings known items of one class together"),
+    "swapped": ("swapped prediction", "difference between a prediction and the pseudo-label of the other view"),
+    "overclustering": ("over-clustering", "the same for heads with more clusters than classes"),
     "pair_density": ("pair density", "share of pairs that are assumed to be of one class"),
     "pair_precision": ("pair precision", "share of those pairs that really are one class"),
     "neighbor_purity": ("neighbor purity", "share of nearest neighbors of the same class"),
