@@ -60,18 +60,15 @@ def _print_scores(record: dict[str, Any], folder: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from unveil.pages.words import score_rows
+
     table = Table("", "ACC %", "NMI", "ARI", "seconds", title=f"{record['recipe']}, unlabelled training items")
     seconds = record["seconds"]
     pretraining = sum(value for stage, value in seconds.items() if stage != "discovery")
-    rows = [("k-means on features of unit length", record["kmeans"], pretraining)]
-    if "kmeans_inputs" in record:
-        rows.insert(0, ("k-means on the inputs", record["kmeans_inputs"], 0.0))
-    if record["metrics"]:
-        rows.append((record["method"], record["metrics"], pretraining + seconds["discovery"]))
-    for name, scores, spent in rows:
-        table.add_row(
-            name, f"{100 * scores['acc']:.1f}", f"{scores['nmi']:.3f}", f"{scores['ari']:.3f}", f"{spent:.0f}"
-        )
+    spent = {"kmeans_inputs": 0.0, "kmeans": pretraining, "metrics": pretraining + seconds["discovery"]}
+    for key, title, scores in score_rows(record):
+        cells = f"{100 * scores['acc']:.1f}", f"{scores['nmi']:.3f}", f"{scores['ari']:.3f}", f"{spent[key]:.0f}"
+        table.add_row(title, *cells)
     console = Console(markup=False)
     console.print(table)
     console.print(f"run directory: {folder}", soft_wrap=True)

@@ -95,9 +95,9 @@ def rehearse(
         source = task if unshaped is None else replace(task, items=unshaped.items)
         hidden, truth = hide(source, rng.numpy(settings.seed, "rehearsal", number))
         hidden = hidden if shape is None else shape(hidden)
-        inside = None if storage is None else storage.within(f"work/rehearsal-{number}")
+        own_storage = None if storage is None else storage.within(f"work/rehearsal-{number}")
         own = replace(_shortened(settings), seed=settings.seed + number)
-        done.append(_rehearse_once(hidden, truth, own, candidates, inside, console))
+        done.append(_rehearse_once(hidden, truth, own, candidates, own_storage, console))
     return _forecast(task, points, done, candidates, settings.seed)
 
 

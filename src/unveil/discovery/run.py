@@ -28,6 +28,7 @@ from unveil.discovery.discover import Discovery, discover
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.preparation import Preparation
 from unveil.errors import UnveilError
+from unveil.methods.catalog import method_title
 from unveil.metrics import clustering_scores
 from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
@@ -273,6 +274,7 @@ class _Run:
             "source": self.source,
             "recipe": settings.name,
             "method": settings.discovery.method,
+            "method_title": method_title(settings.discovery.method),
             "seed": settings.seed,
             "summary": summary(result, task, new),
             "estimate": None if result.estimate is None else result.estimate.to_json(),

@@ -15,6 +15,7 @@ from unveil.discovery.discover import Discovery
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
 from unveil.errors import UnveilError
+from unveil.methods.catalog import method_title
 from unveil.runs.reader import load
 from unveil.runs.writer import Contents, write
 
@@ -62,6 +63,7 @@ def _record(estimator: Any, folder: Path) -> dict[str, Any]:
         "source": {"kind": "arrays"},
         "recipe": settings.name,
         "method": settings.discovery.method,
+        "method_title": method_title(settings.discovery.method),
         "seed": settings.seed,
         "summary": summary(result, task, task.labels == UNLABELLED),
         "estimate": None if result.estimate is None else result.estimate.to_json(),

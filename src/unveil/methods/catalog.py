@@ -35,6 +35,11 @@ def method_class(name: str) -> type[Method]:
     return METHODS[name]
 
 
+def method_title(name: str) -> str:
+    """The method of this name as a row of a table of scores."""
+    return method_class(name).title or name
+
+
 def settings_class(name: str) -> type[MethodSettings]:
     """The settings dataclass of the method of this name."""
     return method_class(name).Settings

@@ -11,6 +11,7 @@ from unveil.models.model import Model
 class KMeans(Method):
     """The novel head predicts the nearest center: |z − c|² is smallest where 2 z·c − |c|² is largest."""
 
+    title = "k-means on the features as they are"
     trains = False
     starts_from_clusters = False
     is_kmeans = True

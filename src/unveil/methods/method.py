@@ -73,6 +73,8 @@ class Method(nn.Module):
     """A similarity network is trained on the labelled items first and passed in the context."""
     starts_from_clusters: ClassVar[bool] = True
     """The method starts from the novel head that `discovery.novel_head` sets up."""
+    title: ClassVar[str] = ""
+    """Its row in a table of scores, where its name would not say enough."""
     description: ClassVar[str] = ""
     """For people, where "training by NAME" would not describe it."""
     is_kmeans: ClassVar[bool] = False

@@ -38,14 +38,6 @@ SCORES = {
 }
 """What the scores under these keys of record.json belong to, in the order of a table."""
 
-KMEANS_METHOD = "k-means on the features as they are"
-"""The method `kmeans`, which does not normalise features."""
-
-
-def method_title(method: str | None) -> str:
-    """A method as a row of a table of scores."""
-    return KMEANS_METHOD if method == "kmeans" else method or "this run"
-
 
 def score_rows(record: dict[str, Any]) -> list[tuple[str, str, dict[str, float]]]:
     """(key of the record, title, scores) of the run and of k-means beside it, where the truth was known."""
@@ -53,5 +45,5 @@ def score_rows(record: dict[str, Any]) -> list[tuple[str, str, dict[str, float]]
     for key, title in SCORES.items():
         scores = record.get(key)
         if isinstance(scores, dict) and "acc" in scores:
-            rows.append((key, title or method_title(record.get("method")), scores))
+            rows.append((key, title or record.get("method_title") or record.get("method") or "this run", scores))
     return rows
