@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from review_runs import make_run
 
+from unveil.methods.catalog import method_title
 from unveil.pages import colors, words
 from unveil.pages.report.page import GRID, build
 from unveil.pages.review.server import STATIC, Review
@@ -97,7 +98,8 @@ def test_sentences_are_shown_by_their_keys(run: Run, monkeypatch: pytest.MonkeyP
 
 def test_two_kinds_of_kmeans_are_told_apart() -> None:
     scores = {"acc": 0.5, "nmi": 0.5, "ari": 0.5}
-    record = {"method": "kmeans", "metrics": scores, "kmeans": scores, "kmeans_inputs": scores}
+    record = {"method": "kmeans", "method_title": method_title("kmeans")}
+    record |= {"metrics": scores, "kmeans": scores, "kmeans_inputs": scores}
     assert [title for _, title, _ in words.score_rows(record)] == [
         "k-means on the inputs",
         "k-means on features of unit length",
