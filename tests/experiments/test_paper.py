@@ -208,7 +208,7 @@ def test_the_map_shows_every_row_and_what_is_misplaced(folder: Path, tmp_path: P
     (folder / "none").mkdir(exist_ok=True)
     lost = replace(found, runs={"x": [replace(found.runs["RS"][0], folder=folder / "none")]})
     with pytest.raises(UnveilError, match="needs the run directory"):
-        maps.draw(lost, tmp_path / "map.png", store=folder / "store", root=None)
+        maps.draw(lost, tmp_path / "map.png")
 
 
 def test_ctrl_c_ends_all_jobs_and_loses_nothing(tmp_path: Path, unveil) -> None:  # type: ignore[no-untyped-def]

@@ -48,7 +48,7 @@ class Reduction:
         """Both in a row as one; `after` may only have axes, a shift and unit length."""
         axes, mean = self.axes, self.mean
         if after.axes is not None:
-            axes = after.axes if axes is None else (after.axes @ axes).astype(np.float32)
+            axes = np.ascontiguousarray(after.axes if axes is None else after.axes @ axes, dtype=np.float32)
             mean = np.zeros(axes.shape[1], dtype=np.float32) if mean is None else mean
         return replace(self, axes=axes, mean=mean, shift=after.shift, unit_after=after.unit_after)
 
@@ -92,4 +92,6 @@ def fit_reduction(
     some = reduction(some)
     with np.errstate(invalid="ignore"):  # constant vectors have no share of variance to tell
         fitted = PCA(min(components, *some.shape), random_state=0).fit(some)
-    return replace(reduction, mean=fitted.mean_.astype(np.float32), axes=fitted.components_.astype(np.float32))
+    return replace(
+        reduction, mean=fitted.mean_.astype(np.float32), axes=np.ascontiguousarray(fitted.components_, dtype=np.float32)
+    )
