@@ -22,7 +22,7 @@ else:
     X, truth = load_digits(return_X_y=True)
     y = np.where(truth < 5, truth, -1)
 
-discovery = NovelClassDiscovery(steps=300, rehearsals=2, random_state=0).fit(X, y)  # the defaults take a minute
+discovery = NovelClassDiscovery(random_state=0).fit(X, y)
 if discovery.classes_estimate_ is not None:
     print(discovery.classes_estimate_.sentence())
 print(discovery.choice_)

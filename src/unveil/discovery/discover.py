@@ -19,11 +19,10 @@ from unveil.discovery.count import Estimate, check_count, estimate_classes
 from unveil.discovery.fit import Trained, clean_vectors, points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.known_neighbors import warn_of_known_classes
-from unveil.discovery.metric import choose_metric
 from unveil.discovery.predictor import Predictor
 from unveil.discovery.preparation import Preparation
-from unveil.discovery.rehearsal import Shape, not_rehearsed, rehearse
-from unveil.discovery.vectors import choose_reduction, training_rows
+from unveil.discovery.rehearsal import not_rehearsed, rehearse
+from unveil.discovery.scaled import scale
 from unveil.errors import UnveilError
 from unveil.methods.catalog import METHODS, method_class
 from unveil.models.inference import features
@@ -80,26 +79,9 @@ def discover(
     if task.n_novel is not None and len(task.unlabelled):
         check_count(task.n_novel, len(task.unlabelled))
 
-    # Scaling: vectors of people's own may be many, and nobody has said how to scale them.
-    trained_rows, smaller = np.arange(len(task)), task
-    shape: Shape | None = None
-    if settings.data.scaling in ("auto", "metric") and task.items.kind == "vectors":
-        trained_rows = training_rows(task.labels, settings.seed)
-        smaller = task.take(trained_rows)
-    if settings.data.scaling == "auto" and task.items.kind == "vectors":
-        reduction, reason = choose_reduction(clean_vectors(smaller), smaller.labels, settings.seed)
-        console.print(reason, soft_wrap=True)
-        preparation = replace(preparation, reduction=reduction)
-    rehearsed = None
-    if settings.data.scaling == "metric" and task.items.kind == "vectors":
-        metric = choose_metric(clean_vectors(smaller), smaller.labels, settings.seed)
-        console.print(metric.describe(), soft_wrap=True)
-        base = metric.base(clean_vectors(smaller))
-        rehearsed = replace(preparation, reduction=base).reduced(smaller)  # a rehearsal shapes its own vectors
-        shape = metric.shaped
-        shaping = metric.shaping(clean_vectors(rehearsed), smaller.labels)
-        preparation = replace(preparation, reduction=base.then(shaping))
-    smaller = preparation.reduced(smaller)
+    # Scaling: nobody has said how to scale vectors of people's own, and there may be very many.
+    scaled = scale(task, settings, preparation, console)
+    smaller, preparation = scaled.task, scaled.preparation
 
     # Pre-training: rotation and known classes, as the settings say.
     training = None
@@ -112,11 +94,12 @@ def discover(
 
     # The number of novel classes.
     estimate = None
+    counted = points if scaled.for_counting is None else scaled.for_counting
     if task.n_novel is None:
         estimate = estimate_classes(
-            points[smaller.labelled],
+            counted[smaller.labelled],
             smaller.labels[smaller.labelled],
-            points[smaller.unlabelled],
+            counted[smaller.unlabelled],
             seed=settings.seed,
             known_in_unlabelled=task.known_in_unlabelled,
         )
@@ -125,14 +108,11 @@ def discover(
     smaller = replace(smaller, known_in_unlabelled=task.known_in_unlabelled and bool(task.known))
     if training is not None:
         training.task = smaller
-    notes = (
-        []
-        if smaller.known_in_unlabelled or truth is not None
-        else warn_of_known_classes(smaller, points, settings.seed)
-    )
-
+    notes: list[str] = []
     if smaller.known_in_unlabelled:
         _check_start(settings)
+    elif truth is None:
+        notes += warn_of_known_classes(smaller, counted, settings.seed)
 
     # The clusters that training starts from, and the candidates that are compared.
     start = None
@@ -149,8 +129,8 @@ def discover(
             options,
             storage=storage,
             console=console,
-            unshaped=rehearsed,
-            shape=shape,
+            unshaped=scaled.unshaped,
+            shape=scaled.shape,
         )
     else:
         forecast = not_rehearsed(options, smaller, "there are no known classes to hide")
@@ -167,7 +147,7 @@ def discover(
         trained = train_candidate(training, smaller, candidate, None if start is None else start.labels, storage)
         notes += trained.warnings
     predictor = _predictor(training, trained, preparation, smaller, candidate, start, points)
-    finished = _Finished(task, smaller, training, predictor, trained, start, plain, trained_rows)
+    finished = _Finished(task, smaller, training, predictor, trained, start, plain, scaled.rows)
     return finished.result(
         rows,
         keep_features=keep_features,

@@ -4,7 +4,7 @@ Nobody can compute the accuracy on novel classes without labels. On hidden known
 rehearsals choose the candidate that suits data like these, forecast its accuracy and calibrate its confidence.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,13 +19,13 @@ from unveil.discovery.clusters import kmeans
 from unveil.discovery.count import estimate_classes
 from unveil.discovery.fit import points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast, calibration_curve
+from unveil.discovery.scaled import Shape
 from unveil.metrics import clustering_accuracy, in_matched_class
 from unveil.numerics import Labels, Matrix
 from unveil.settings import Settings
 from unveil.storage import Storage
 from unveil.training.training import Training
 
-Shape = Callable[[Task], Task]
 MOST_ROWS = 6000
 """Items of a rehearsal."""
 MOST_STEPS = 150

@@ -1,0 +1,64 @@
+"""A task with its vectors scaled: which rows are trained on, and in which vectors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from rich.console import Console
+
+from unveil.data.items import Rows
+from unveil.data.task import Task
+from unveil.discovery.fit import clean_vectors
+from unveil.discovery.metric import choose_metric
+from unveil.discovery.preparation import Preparation
+from unveil.discovery.vectors import choose_reduction, training_rows
+from unveil.numerics import Matrix
+from unveil.settings import Settings
+
+Shape = Callable[[Task], Task]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaled:
+    """The rows that are trained on, and how their vectors were made."""
+
+    task: Task
+    """With scaled vectors; of images the items as they are."""
+    rows: Rows
+    """Where they stand among all rows."""
+    preparation: Preparation
+    for_counting: Matrix | None = None
+    """Vectors in which classes are counted, where they are not those of the task: whitening by known classes makes
+    these tighter than novel ones, and would count too many."""
+    unshaped: Task | None = None
+    shape: Shape | None = None
+    """Where known classes shaped the vectors: the task before that, and the function that shapes it. A rehearsal shapes
+    its vectors by the classes that it does not hide."""
+
+
+def scale(task: Task, settings: Settings, preparation: Preparation, console: Console) -> Scaled:
+    """Scale the vectors of a task as `data.scaling` says; at most 60,000 rows where nobody has said how to."""
+    scaling, seed = settings.data.scaling, settings.seed
+    if scaling not in ("auto", "metric") or task.items.kind != "vectors":
+        return Scaled(task=preparation.reduced(task), rows=np.arange(len(task)), preparation=preparation)
+    rows = training_rows(task.labels, seed)
+    smaller = task.take(rows)
+    x = clean_vectors(smaller)
+    reduction, reason = choose_reduction(x, smaller.labels, seed)
+    if scaling == "auto":
+        console.print(reason, soft_wrap=True)
+        preparation = replace(preparation, reduction=reduction)
+        return Scaled(task=preparation.reduced(smaller), rows=rows, preparation=preparation)
+    metric = choose_metric(x, smaller.labels, seed)
+    console.print(metric.describe(), soft_wrap=True)
+    base = metric.base(x)
+    unshaped = replace(preparation, reduction=base).reduced(smaller)
+    preparation = replace(preparation, reduction=base.then(metric.shaping(clean_vectors(unshaped), smaller.labels)))
+    return Scaled(
+        task=preparation.reduced(smaller),
+        rows=rows,
+        preparation=preparation,
+        for_counting=reduction(x),
+        unshaped=unshaped,
+        shape=metric.shaped,
+    )
