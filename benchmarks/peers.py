@@ -1,6 +1,6 @@
 """What people would use instead, on the same vectors: scikit-learn, UMAP, HDBSCAN, EVoC at their usual settings.
 
-They are requirements of development (`pip install umap-learn evoc`), not of the product.
+They are for benchmarks alone (extra `peers`), not requirements of the product.
 """
 
 import warnings
@@ -50,7 +50,8 @@ def umap_hdbscan(x: Vectors, y: Labels, clusters: int, seed: int) -> Labels:
 def gaussian_mixture(x: Vectors, y: Labels, clusters: int, seed: int) -> Labels:
     rows = x[y < 0]
     rows = (rows - rows.mean(axis=0)) @ np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[2][:32].T
-    mixture = GaussianMixture(clusters, covariance_type="full", reg_covar=1e-4, n_init=2, random_state=seed)
+    rows = rows / rows.std()  # so that the regularisation means the same for pixels and for embeddings
+    mixture = GaussianMixture(clusters, covariance_type="full", reg_covar=1e-3, n_init=2, random_state=seed)
     return mixture.fit_predict(rows)
 
 
