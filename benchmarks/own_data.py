@@ -105,7 +105,7 @@ def measure(name: str, split: Split, seed: int) -> dict[str, object]:
     begun = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        found = NovelClassDiscovery(n_novel=count, random_state=seed).fit(x, y)
+        found = NovelClassDiscovery(n_novel=count, method="ncl-hng", random_state=seed).fit(x, y)
     seconds = time.monotonic() - begun
     rows = training_rows(y, seed)
     classes, known = np.unique(y[rows][y[rows] >= 0], return_inverse=True)
@@ -139,13 +139,13 @@ def measure(name: str, split: Split, seed: int) -> dict[str, object]:
         "warnings": [str(warning.message) for warning in caught],
         "seconds": {"fit": round(seconds, 1), "count": round(counting, 1)},
         "config": {key: value for key, value in found.get_params().items() if key != "store"},
-        "environment": environment(recipe.load("vectors")),
+        "environment": environment(recipe.load("trained-vectors")),
     }
 
 
 def _after_training(task: Task, seed: int) -> NDArray[np.int64]:
     """k-means on the features of a tail that has learned the known classes."""
-    training = Training(recipe.load("vectors", [f"seed={seed}"]), task)
+    training = Training(recipe.load("trained-vectors", [f"seed={seed}"]), task)
     pretrain(training)
     z = features(training.model, training.views, task.unlabelled).cpu().numpy()
     return kmeans(unit_rows(z), task.n_clusters, seed).labels

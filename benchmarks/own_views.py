@@ -46,7 +46,7 @@ def measure(name: str, tries: int, steps: int) -> dict[str, object]:
     novel = len(np.unique(truth[y < 0]))  # how many there are; not which
     points = reduction(part)
     task = Task(name=name, items=Items.of(points), labels=labels[rows], known=tuple(known.tolist()), n_novel=novel)
-    settings = recipe.load("vectors", [f"rehearsals={tries}", f"discovery.steps={steps}"])
+    settings = recipe.load("trained-vectors", [f"rehearsals={tries}", f"discovery.steps={steps}"])
     begun = time.monotonic()
     found = rehearse(
         task,
@@ -62,7 +62,7 @@ def measure(name: str, tries: int, steps: int) -> dict[str, object]:
         "steps": steps,
         "rehearsals": list(found.rehearsals),
         "seconds": round(time.monotonic() - begun, 1),
-        "environment": environment(recipe.load("vectors")),
+        "environment": environment(recipe.load("trained-vectors")),
     }
 
 
