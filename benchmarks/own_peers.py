@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from benchmarks.own_data import first, half, last
 from benchmarks.peers import PEERS, usual_scaling
 from unveil import NovelClassDiscovery, files, hardware, recipe
 from unveil.data import catalog
@@ -90,18 +91,6 @@ def vectors_of(items: Items, size: int | None) -> Vectors:
         console=Console(quiet=True),
     )
     return np.array(embedding(items))
-
-
-def last(count: int) -> Callable[[int], range]:
-    return lambda classes: range(classes - count, classes)
-
-
-def first(count: int) -> Callable[[int], range]:
-    return lambda classes: range(count)
-
-
-def half(classes: int) -> range:
-    return range(classes // 2, classes)
 
 
 TASKS = {

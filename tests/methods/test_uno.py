@@ -103,7 +103,7 @@ def test_heads_differ_and_the_seed_decides_them() -> None:
     first, again = make(), make()
     weights = [first.model.further_heads[name].prototypes.weight for name in first.novel]  # type: ignore[union-attr]
     assert not torch.equal(weights[0], weights[1])  # type: ignore[arg-type]
-    assert torch.equal(weights[0], again.model.further_heads["novel_0"].prototypes.weight)  # type: ignore
+    assert torch.equal(weights[0], again.model.further_heads["novel_0"].prototypes.weight)  # type: ignore[union-attr,arg-type]
     norms = first.model.known_head.weight.norm(dim=1)  # type: ignore[union-attr]
     torch.testing.assert_close(norms, torch.ones(KNOWN))
 

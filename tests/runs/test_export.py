@@ -1,7 +1,6 @@
 """Export: which formats a run can have, and what a CSV costs."""
 
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +10,6 @@ from review_runs import make_run, write_run
 
 from unveil.errors import UnveilError
 from unveil.runs.export import FORMATS, IMAGE_FORMATS, export, formats_for
-
-SECONDS = 0.7
-"""Processor time that `unveil export` of 1,800 items may take."""
 
 
 @pytest.mark.parametrize("pictures", ["array", "none"])
@@ -38,7 +34,7 @@ def test_image_files_can_be_exported_as_anything(tmp_path: Path, monkeypatch: py
     assert "parquet" not in formats_for(run)
 
 
-def test_a_csv_is_quick_and_needs_no_torch(tmp_path: Path) -> None:
+def test_a_csv_needs_no_torch(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", each=300, clusters=4)
     (run / "review.jsonl").write_text('{"number":1,"time":"","kind":"name","data":{"cluster":2,"text":"fox"}}\n')
     code = (
@@ -47,17 +43,11 @@ def test_a_csv_is_quick_and_needs_no_torch(tmp_path: Path) -> None:
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
         "print([name for name in ('torch', 'sklearn', 'scipy', 'PIL') if name in sys.modules])"
     )
-    times = []
-    for _ in range(3):  # the quickest: other processes disturb
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        result = subprocess.run(
-            [sys.executable, "-c", code, str(run)],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        assert result.stdout.splitlines()[-1] == "[]", result.stderr
-    assert min(times) < SECONDS, times
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(run)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert result.stdout.splitlines()[-1] == "[]", result.stderr
     assert (run / "export-csv.csv").read_text().count(",fox,novel,") == 300

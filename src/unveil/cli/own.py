@@ -222,13 +222,7 @@ def classes(
     from unveil.storage import default_store
 
     estimate = count_classes(
-        known,
-        new,
-        encoder=common.encoder,
-        seed=common.seed,
-        device=common.device,
-        stages=common.store or default_store(),
-        known_in_unlabelled=known_in_unlabelled,
+        known, new, stages=common.store or default_store(), known_in_unlabelled=known_in_unlabelled, **_shared(common)
     )
     print(estimate.sentence())
     for curve in estimate.curves:
@@ -271,10 +265,8 @@ def trust(
         n_novel=n_novel,
         method=method,
         rehearsals=rehearsals,
-        encoder=common.encoder,
-        seed=common.seed,
-        device=common.device,
         stages=common.store or default_store(),
+        **_shared(common),
     )
     if forecast.rehearsals:
         names = list(forecast.rehearsals[0]["accuracy"])
@@ -284,6 +276,11 @@ def trust(
             table.add_row(str(row["hidden"]), str(row["counted"]), *scores)
         Console(markup=False).print(table)
     print(forecast.sentence())
+
+
+def _shared(common: Common) -> dict[str, Any]:
+    """The options by which items become vectors."""
+    return {"encoder": common.encoder, "seed": common.seed, "device": common.device}
 
 
 def _number(n_novel: str) -> int | None:

@@ -159,11 +159,10 @@ class Predictor:
             return z
         return (space - self.mean) / self.scale
 
-    @staticmethod
     @torch.no_grad()
-    def _head(head: Any, z: Matrix) -> Matrix:
-        device = next(head.parameters()).device
-        p: Matrix = head(torch.from_numpy(z).to(device)).softmax(dim=1).cpu().numpy()
+    def _head(self, head: Any, z: Matrix) -> Matrix:
+        assert self.model is not None
+        p: Matrix = head(torch.from_numpy(z).to(self.model.device)).softmax(dim=1).cpu().numpy()
         return p
 
     @torch.no_grad()

@@ -55,7 +55,6 @@ class NeighborVote(nn.Module):
         self.in_features, self.out_features, self.neighbors = in_features, out_features, neighbors
         self.register_buffer("points", torch.zeros(rows, in_features))
         self.register_buffer("labels", torch.zeros(rows, dtype=torch.int64))
-        self.unused = nn.Parameter(torch.zeros(0))  # a head without parameters would have no device
 
     def forward(self, z: Tensor) -> Tensor:
         parts = [self._logits(z[start : start + VOTERS]) for start in range(0, len(z), VOTERS)]
