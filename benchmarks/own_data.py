@@ -1,204 +1,188 @@
-"""Your own data, on data sets whose truth is known: `python -m benchmarks.own_data --out results/own-data`.
+"""Your own data beside what people would use instead: `python -m benchmarks.own_data --out results/own-data`.
 
-One set of defaults for every task, 5 seeds. Beside NovelClassDiscovery: k-means on the same vectors, semi-supervised
-k-means (labelled items hold their classes in place), and k-means after supervised training. Records that are there are
-not made again. Novel labels are used for scoring alone.
+One set of defaults for every task of `benchmarks.own_tasks`, five seeds. A record for each task, seed and kind:
+
+- `peers`: k-means, UMAP, HDBSCAN and others, told the number of novel classes where they can be;
+- `given`: NovelClassDiscovery, told the number too;
+- `auto`: NovelClassDiscovery, which estimates the number;
+- `general`: half of the rows of the known classes are unlabelled too, and the number of new classes is given, then
+  estimated; beside semi-supervised k-means and label spreading.
+
+Records that are there are not made again. Novel labels are used for scoring alone. `--bars` prints what is to be
+reached beside what the records say, and measures nothing.
 """
 
 import argparse
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console
 
-from unveil import NovelClassDiscovery, files, hardware, recipe
-from unveil.data import catalog
-from unveil.data.items import Items
-from unveil.data.task import Task
-from unveil.discovery.clusters import kmeans, semi_kmeans
-from unveil.discovery.count import estimate_classes
+from benchmarks import own_bars, peers
+from benchmarks.own_tasks import BALANCED, HELD_OUT, TASKS, Drawn, Labels, Vectors, draw, with_known_classes
+from unveil import NovelClassDiscovery, files, recipe
 from unveil.discovery.run import environment
-from unveil.discovery.vectors import choose_reduction, training_rows
-from unveil.metrics import clustering_accuracy
-from unveil.models.embedding import Embedding
-from unveil.models.inference import features
-from unveil.numerics import unit_rows
-from unveil.settings import Machine
-from unveil.storage import default_store
-from unveil.training.stages import pretrain
-from unveil.training.training import Training
+from unveil.metrics import clustering_scores, open_accuracy
+
+KINDS = ("peers", "given", "auto", "general")
+Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Split:
-    """A data set and which of its classes are novel."""
+class Cost:
+    """Seconds, and the peak of memory above what was there before."""
 
-    data: str
-    novel: Callable[[int], range]
-    embedded: bool = False
+    seconds: float
+    megabytes: int
 
-
-def last(count: int) -> Callable[[int], range]:
-    return lambda classes: range(classes - count, classes)
+    def to_json(self) -> Record:
+        return {"seconds": round(self.seconds, 2), "peak_mb": self.megabytes}
 
 
-def first(count: int) -> Callable[[int], range]:
-    return lambda classes: range(count)
+@contextmanager
+def cost() -> Iterator[Cost]:
+    """What the block takes."""
+    measured = Cost()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from now
+    before, begun = _resident("VmRSS"), time.monotonic()
+    yield measured
+    measured.seconds = time.monotonic() - begun
+    measured.megabytes = round((_resident("VmHWM") - before) / 1024)
 
 
-def half(classes: int) -> range:
-    return range(classes // 2, classes)
+def _resident(name: str) -> int:
+    """Kilobytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
 
 
-TASKS = {
-    "cifar10": Split("cifar10", last(5), embedded=True),
-    "cifar100": Split("cifar100", last(20), embedded=True),
-    "imagenet20": Split("imagenet20", last(10), embedded=True),
-    "imagenet20-reversed": Split("imagenet20", first(10), embedded=True),
-    "mnist": Split("mnist", last(5)),
-    "fashion-mnist": Split("fashion-mnist", last(5)),
-    "digits": Split("digits", last(5)),
-    "omniglot-korean": Split("omniglot:Korean", half),
-}
-MORE = {
-    "cifar10-reversed": Split("cifar10", first(5), embedded=True),
-    "cifar100-first": Split("cifar100", first(20), embedded=True),
-    "mnist-reversed": Split("mnist", first(5)),
-    "fashion-mnist-reversed": Split("fashion-mnist", first(5)),
-    "digits-reversed": Split("digits", first(5)),
-    "omniglot-greek": Split("omniglot:Greek", half),
-    "omniglot-latin": Split("omniglot:Latin", half),
-}
+def of_peers(drawn: Drawn, kind: str, seed: int) -> Record:
+    """Every peer on the unlabelled rows alone, but for UMAP with labels, which sees all rows."""
+    x, y, truth, hidden = peers.usual_scaling(drawn.x, kind), drawn.y, drawn.truth, drawn.hidden
+    found: Record = {}
+
+    def score(group: dict[str, peers.Cluster], places: Vectors, before: float = 0) -> None:
+        for name, cluster in group.items():
+            if name == "spectral" and len(places) > peers.MOST_SPECTRAL:
+                continue
+            with cost() as used:
+                labels = cluster(places, drawn.n_novel, seed)
+            used.seconds += before
+            scores = clustering_scores(truth[hidden], labels)
+            found[name] = {**scores, "clusters": len(np.unique(labels[labels >= 0])), **used.to_json()}
+
+    score(peers.ON_VECTORS, x[hidden])
+    with cost() as used:
+        places = peers.umap_places(x[hidden], seed)
+    score(peers.ON_UMAP, places, used.seconds)
+    with cost() as used:
+        places = peers.umap_places(x, seed, y)[hidden]
+    score(peers.ON_UMAP_WITH_LABELS, places, used.seconds)
+    return {"scores": found}
 
 
-def load(split: Split) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]:
-    """Vectors, labels with -1 where they are hidden, and the truth."""
-    dataset = catalog.load(split.data)
-    truth = dataset.train.labels
-    if split.embedded:
-        device = hardware.pick_device("auto")
-        precision = hardware.pick_precision(Machine(), device)
-        embedding = Embedding(
-            name="efficientnet-lite0",
-            size=96,
-            device=device,
-            precision=precision,
-            folder=default_store(),
-            console=Console(quiet=True),
-        )
-        x = np.array(embedding(dataset.train.items))
-    else:
-        x = dataset.train.items.array.reshape(len(truth), -1).astype(np.float32)
-    hidden = np.isin(truth, np.array(split.novel(len(dataset.classes))))
-    return x, np.where(hidden, -1, truth), truth
-
-
-def measure(name: str, split: Split, seed: int) -> dict[str, object]:
-    x, y, truth = load(split)
-    hidden = y == -1
-    count = len(np.unique(truth[hidden]))
-    begun = time.monotonic()
+def of_unveil(drawn: Drawn, n_novel: int | str, seed: int, **parameters: Any) -> tuple[NovelClassDiscovery, Record]:
+    """The fitted estimator, and what is recorded of it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        found = NovelClassDiscovery(n_novel=count, method="ncl-hng", random_state=seed).fit(x, y)
-    seconds = time.monotonic() - begun
-    rows = training_rows(y, seed)
-    classes, known = np.unique(y[rows][y[rows] >= 0], return_inverse=True)
-    labels = np.full(len(rows), -1)
-    labels[y[rows] >= 0] = known
-    reduction, _ = choose_reduction(x[rows], labels, seed)
-    z = reduction(x[rows])
-    task = Task(name=name, items=Items.of(z), labels=labels, known=tuple(classes.tolist()), n_novel=count)
-    semi = semi_kmeans(z[labels < 0], z[labels >= 0], known, len(classes) + count, seed)
-    begun = time.monotonic()
-    counted = estimate_classes(z[labels >= 0], known, z[labels < 0], seed=seed)
-    counting = time.monotonic() - begun
-    trust = found.forecast_
-    accuracy = {
-        "unveil": clustering_accuracy(truth[hidden], found.labels_[hidden]),
-        "kmeans": clustering_accuracy(truth[hidden], found.kmeans_labels_[hidden]),
-        "semi_kmeans": clustering_accuracy(truth[rows][labels < 0], semi.labels),
-        "supervised_kmeans": clustering_accuracy(truth[rows][labels < 0], _after_training(task, seed)),
+        with cost() as used:
+            fitted = NovelClassDiscovery(n_novel=n_novel, random_state=seed, **parameters).fit(drawn.x, drawn.y)
+    forecast = fitted.forecast_
+    return fitted, {
+        "clusters": fitted.n_novel_,
+        "forecast": {"accuracy": forecast.accuracy, "low": forecast.low, "high": forecast.high},
+        "forecast_sentence": forecast.sentence(),
+        "rehearsals": list(forecast.rehearsals),
+        "choice": fitted.choice_,
+        "warnings": [str(warning.message) for warning in caught if issubclass(warning.category, UserWarning)],
+        "config": {key: value for key, value in fitted.get_params().items() if key != "store"},
+        **used.to_json(),
+    }
+
+
+def of_novel(drawn: Drawn, n_novel: int | str, seed: int) -> Record:
+    fitted, record = of_unveil(drawn, n_novel, seed)
+    return {**clustering_scores(drawn.truth[drawn.hidden], fitted.labels_[drawn.hidden]), **record}
+
+
+def of_general(drawn: Drawn, kind: str, seed: int) -> Record:
+    """Known classes among the unlabelled rows, scored over all of them under one assignment."""
+    mixed = with_known_classes(drawn, seed)
+    known = np.unique(drawn.y[~drawn.hidden])
+    names = np.concatenate([known, np.setdiff1d(drawn.truth, known)])
+    place = np.zeros(int(drawn.truth.max()) + 1, dtype=np.int64)
+    place[names] = np.arange(len(names))
+    truth, count = place[drawn.truth[mixed.hidden]], drawn.n_novel
+    x = peers.usual_scaling(drawn.x, kind)
+
+    def scores(labels: Labels) -> Record:
+        return open_accuracy(truth, labels, len(known))
+
+    found: Record = {}
+    for name, cluster in peers.GENERAL_PEERS.items():
+        with cost() as used:
+            labels = cluster(x, mixed.y, count, seed)
+        found[name] = {**scores(labels), **used.to_json()}
+    records = {}
+    for key, n_novel in (("given", count), ("auto", "auto")):
+        fitted, records[key] = of_unveil(mixed, n_novel, seed, known_in_unlabelled=True)
+        records[key] |= scores(fitted.labels_[mixed.hidden])
+    return {"scores": found, **records}
+
+
+@lru_cache(maxsize=1)
+def drawn_rows(task: str, rows: int) -> Drawn:
+    return draw(TASKS[task], rows)
+
+
+def measure(task: str, kind: str, seed: int, rows: int) -> Record:
+    """One record."""
+    drawn, vectors = drawn_rows(task, rows), TASKS[task].kind
+    parts: dict[str, Callable[[], Record]] = {
+        "peers": lambda: of_peers(drawn, vectors, seed),
+        "given": lambda: of_novel(drawn, drawn.n_novel, seed),
+        "auto": lambda: of_novel(drawn, "auto", seed),
+        "general": lambda: of_general(drawn, vectors, seed),
     }
     return {
-        "task": name,
+        "task": task,
+        "kind": kind,
         "seed": seed,
-        "items": {"labelled": int((~hidden).sum()), "unlabelled": int(hidden.sum())},
-        "classes": {"known": len(classes), "novel": count},
-        "accuracy": accuracy,
-        "expected": {"accuracy": trust.accuracy, "low": trust.low, "high": trust.high},
-        "mean_confidence": float(found.confidence_[hidden].mean()),
-        "counted": {"number": counted.number, "low": counted.low, "high": counted.high},
-        "rehearsals": list(trust.rehearsals),
-        "choice": found.choice_,
-        "warnings": [str(warning.message) for warning in caught],
-        "seconds": {"fit": round(seconds, 1), "count": round(counting, 1)},
-        "config": {key: value for key, value in found.get_params().items() if key != "store"},
-        "environment": environment(recipe.load("trained-vectors")),
+        "held_out": task in HELD_OUT,
+        "rows": {"labelled": int((~drawn.hidden).sum()), "unlabelled": int(drawn.hidden.sum())},
+        "classes": {"known": len(np.unique(drawn.y)) - 1, "novel": drawn.n_novel},
+        **parts[kind](),
+        "environment": environment(recipe.load("vectors")),
     }
-
-
-def _after_training(task: Task, seed: int) -> NDArray[np.int64]:
-    """k-means on the features of a tail that has learned the known classes."""
-    training = Training(recipe.load("trained-vectors", [f"seed={seed}"]), task)
-    pretrain(training)
-    z = features(training.model, training.views, task.unlabelled).cpu().numpy()
-    return kmeans(unit_rows(z), task.n_clusters, seed).labels
-
-
-def plot(folder: Path, path: Path) -> None:
-    """Foretold against true accuracy, a point for each record."""
-    from matplotlib.figure import Figure
-
-    records = [files.read_json(file) for file in sorted(folder.glob("*-seed*.json"))]
-    figure = Figure(figsize=(5.5, 5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="#bbbbbb", linewidth=1, zorder=0)
-    tasks = sorted({record["task"] for record in records})
-    for number, task in enumerate(tasks):
-        of_task = [record for record in records if record["task"] == task]
-        told = np.array([[one["expected"][key] for key in ("accuracy", "low", "high")] for one in of_task])
-        true = [one["accuracy"]["unveil"] for one in of_task]
-        errors = [told[:, 0] - told[:, 1], told[:, 2] - told[:, 0]]
-        marker = "os^Dv"[number // 10 % 5]
-        axes.errorbar(
-            true, told[:, 0], yerr=errors, fmt=marker, color=f"C{number % 10}", markersize=4, linewidth=0.8, label=task
-        )
-    axes.set(
-        xlabel="true accuracy on the novel classes", ylabel="foretold, with its interval", xlim=(0.2, 1), ylim=(0.2, 1)
-    )
-    axes.legend(frameon=False, fontsize=6, loc="upper left")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("results/own-data"))
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--more-seeds", type=int, default=1, help="seeds of the splits that are for trust alone")
+    parser.add_argument("--seeds", type=int, nargs="*", default=range(5))
+    parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
     parser.add_argument("--only", nargs="*", help="names of tasks")
-    parser.add_argument("--plot", type=Path, help="draw foretold against true accuracy, and measure nothing")
+    parser.add_argument("--bars", action="store_true", help="print what is to be reached, and what is")
     args = parser.parse_args()
-    if args.plot:
-        plot(args.out, args.plot)
+    if args.bars:
+        print(own_bars.table(own_bars.read(args.out)))
         return
-    for seed in range(max(args.seeds, args.more_seeds)):
-        for name, split in {**TASKS, **MORE}.items():
-            path = args.out / f"{name}-seed{seed}.json"
-            if seed >= (args.seeds if name in TASKS else args.more_seeds) or path.exists():
-                continue
-            if args.only and name not in args.only:
-                continue
-            record = measure(name, split, seed)
-            files.write_json(path, record)
-            scores = ", ".join(f"{key} {100 * value:.1f}" for key, value in record["accuracy"].items())  # type: ignore[attr-defined]
-            print(f"{name}, seed {seed}: {scores}; expected {record['expected']}; {record['counted']}", flush=True)
+    for seed in args.seeds:
+        for task in args.only or TASKS:
+            for kind in args.kinds:
+                path = args.out / task / f"{kind}-seed{seed}.json"
+                if path.exists() or (kind == "general" and task not in BALANCED):
+                    continue
+                record = measure(task, kind, seed, args.rows)
+                files.write_json(path, record)
+                scores = record.get("scores") or {"unveil": record}
+                told = ", ".join(f"{name} {100 * one.get('acc', one.get('all')):.1f}" for name, one in scores.items())
+                print(f"{task}, {kind}, seed {seed}: {told}", flush=True)
 
 
 if __name__ == "__main__":
