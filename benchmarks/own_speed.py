@@ -39,9 +39,7 @@ def fit(path: Path, y: np.ndarray, pipe: object) -> None:
     from unveil import NovelClassDiscovery
     from unveil.metrics import clustering_accuracy
 
-    estimator = NovelClassDiscovery(
-        n_novel=10, method="ncl-hng", random_state=0
-    )  # torch is imported here, before memory is read
+    estimator = NovelClassDiscovery(n_novel=10, random_state=0)  # torch is imported here, before memory is read
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     x = np.load(path, mmap_mode="r")
     begun = time.monotonic()
@@ -71,9 +69,7 @@ def main() -> None:
             process.join()
             print(rows[-1], flush=True)
     if args.out:
-        files.write_json(
-            args.out, {"rows": rows, "dims": DIMS, "environment": environment(recipe.load("trained-vectors"))}
-        )
+        files.write_json(args.out, {"rows": rows, "dims": DIMS, "environment": environment(recipe.load("vectors"))})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Which view of a vector? `python -m benchmarks.own_views --out results/own-views`: rehearsals on known classes alone.
 
-Known classes of each task of `benchmarks.own_data` are hidden and found again, by k-means and by the method with second
+Known classes of tasks of `benchmarks.own_tasks` are hidden and found again, by k-means and by the method with second
 views of several kinds and strengths. No novel class is looked at. Records that are there are not made again.
 """
 
@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from benchmarks.own_data import TASKS, load
+from benchmarks.own_tasks import DEVELOPED_ON as TASKS
+from benchmarks.own_tasks import draw
 from unveil import files, recipe
 from unveil.data.items import Items
 from unveil.data.task import Task
@@ -38,7 +39,8 @@ def candidate(name: str, view: dict[str, float]) -> Candidate:
 
 
 def measure(name: str, tries: int, steps: int) -> dict[str, object]:
-    x, y, truth = load(TASKS[name])
+    drawn = draw(TASKS[name], 12_000)
+    x, y, truth = drawn.x, drawn.y, drawn.truth
     known, labels = np.unique(y[y >= 0], return_inverse=True)
     rows = np.random.default_rng(0).permutation(len(labels))[:12_000]
     part = x[y >= 0][rows]

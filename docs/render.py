@@ -4,21 +4,26 @@
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
-`<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `own`, `trust`, `views`, `general` and
-`fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check
-nothing is written, and the exit code says whether a page is out of date.
+`<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `bars`, `given`, `auto`, `forecasts`,
+`general`, `costs`, `views` and `fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote
+to results/paper. With --check nothing is written, and the exit code says whether a page is out of date.
 """
 
 import json
 import re
 import statistics
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from benchmarks import own_bars, own_tables  # noqa: E402
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-KINDS = "table|tried|bench|limits|growth|paper|own|trust|fit|views|general|peers"
+OWN_DATA = ("bars", "given", "auto", "forecasts", "general", "costs")
+KINDS = "|".join(("table", "tried", "bench", "limits", "growth", "paper", "fit", "views", *OWN_DATA))
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -122,94 +127,6 @@ def fit(path: Path) -> str:
     return "\n".join(lines)
 
 
-OTHERS = {
-    "kmeans": "k-means",
-    "semi_kmeans": "semi-supervised k-means",
-    "supervised_kmeans": "k-means after supervised training",
-}
-
-
-def own_records(folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The records of `python -m benchmarks.own_data`, by task."""
-    tasks: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted(folder.glob("*-seed*.json")):
-        record = json.loads(path.read_text())
-        tasks.setdefault(record["task"], []).append(record)
-    return dict(sorted(tasks.items(), key=lambda task: (-len(task[1]), task[0])))
-
-
-def own(folder: Path) -> str:
-    """Accuracy on own data beside that of others on the same vectors."""
-    columns = ["", "known + novel", "seeds", "unveil", *OTHERS.values(), "to the best of these", "s"]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for name, records in own_records(folder).items():
-        scores = [record["accuracy"] for record in records]
-        best = max(mean([score[other] for score in scores]) for other in OTHERS)
-        difference = 100 * (mean([score["unveil"] for score in scores]) - best)
-        classes = f"{records[0]['classes']['known']} + {records[0]['classes']['novel']}"
-        cells = [name, classes, str(len(records)), *(spread(scores, key, 100) for key in ("unveil", *OTHERS))]
-        cells += [f"{difference:+.1f}", f"{mean([record['seconds']['fit'] for record in records]):.0f}"]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) if len(lines) > 2 else "*Not measured yet.*"
-
-
-def trust(folder: Path) -> str:
-    """The forecast and the accuracy that was reached; the estimated number of classes."""
-    columns = ["", "seeds", "ACC %", "forecast %", "90 % interval", "truth inside"]
-    columns += ["novel classes", "estimated", "within 20 %"]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    hits = right = every = 0
-    for name, records in own_records(folder).items():
-        true = [record["accuracy"]["unveil"] for record in records]
-        forecasts = [record["expected"] for record in records]
-        in_interval = sum(one["low"] <= value <= one["high"] for one, value in zip(forecasts, true, strict=True))
-        novel = records[0]["classes"]["novel"]
-        counted = [record["counted"]["number"] for record in records]
-        close = sum(abs(number - novel) <= 0.2 * novel for number in counted)
-        cells = [
-            name,
-            str(len(records)),
-            f"{100 * mean(true):.1f}",
-            f"{100 * mean([one['accuracy'] for one in forecasts]):.1f}",
-        ]
-        cells += [f"{100 * mean([one[end] for one in forecasts]):.0f}" for end in ("low", "high")]
-        cells[-2:] = [" – ".join(cells[-2:])]
-        cells += [f"{in_interval} of {len(records)}", str(novel), ", ".join(map(str, counted))]
-        cells += [f"{close} of {len(records)}"]
-        lines.append(f"| {' | '.join(cells)} |")
-        hits, right, every = hits + in_interval, right + close, every + len(records)
-    if not every:
-        return "*Not measured yet.*"
-    return "\n".join([*lines, f"| together | {every} | | | | {hits} of {every} | | | {right} of {every} |"])
-
-
-def peers(folder: Path) -> str:
-    """Accuracy beside what people would use instead, and the mean over tasks."""
-    tasks = own_records(folder)
-    if not tasks:
-        return "*Not measured yet.*"
-    names = list(next(iter(tasks.values()))[0]["scores"])
-    columns = ["", "known + novel", "rows", "seeds", *names, "to the best peer"]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    means: dict[str, list[float]] = {name: [] for name in names}
-    for task, records in tasks.items():
-        scores = {
-            name: mean([record["scores"][name]["acc"] for record in records])
-            for name in names
-            if all(name in record["scores"] for record in records)
-        }
-        for name, value in scores.items():
-            means[name].append(100 * value)
-        best = max(value for name, value in scores.items() if name != "unveil")
-        classes, rows = records[0]["classes"], records[0]["rows"]
-        title = f"{task} (held out)" if records[0]["held_out"] else task
-        cells = [title, f"{classes['known']} + {classes['novel']}", f"{rows['unlabelled']:,}", str(len(records))]
-        cells += [f"{100 * scores[name]:.1f}" if name in scores else "" for name in names]
-        lines.append(f"| {' | '.join([*cells, f'{100 * (scores[names[0]] - best):+.1f}'])} |")
-    whole = [f"{mean(means[name]):.1f}" if len(means[name]) == len(tasks) else "" for name in names]
-    return "\n".join([*lines, f"| mean | | | | {' | '.join(whole)} | |"])
-
-
 def views(folder: Path) -> str:
     """Accuracy on hidden known classes with views of several kinds, and the mean over tasks."""
     records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
@@ -225,25 +142,17 @@ def views(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def general(folder: Path) -> str:
-    """Unlabelled items of known and of novel classes: accuracy over all, old and new ones."""
-    shown = {"unveil": "unveil", "kmeans": "k-means start", "semi_kmeans": "semi-supervised k-means"}
-    parts = ("all", "old", "new")
-    columns = ["", "known + novel", "seeds", *(f"{name}: {' / '.join(parts)}" for name in shown.values())]
-    columns += ["forecast (all)", "truth inside", "estimated"]
-    lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
-    for name, records in own_records(folder).items():
-        cells = [name, f"{records[0]['classes']['known']} + {records[0]['classes']['novel']}", str(len(records))]
-        for key in shown:
-            scores = [mean([record["accuracy"][key][part] for record in records]) for part in parts]
-            cells.append(" / ".join(f"{100 * score:.1f}" for score in scores))
-        forecasts = [record["expected"] for record in records]
-        true = [record["accuracy"]["unveil"]["all"] for record in records]
-        in_interval = sum(one["low"] <= value <= one["high"] for one, value in zip(forecasts, true, strict=True))
-        cells += [f"{100 * mean([one['accuracy'] for one in forecasts]):.1f}", f"{in_interval} of {len(records)}"]
-        cells.append(", ".join(str(record["counted"]["number"]) for record in records))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) if len(lines) > 2 else "*Not measured yet.*"
+def own_data(kind: str) -> Callable[[Path], str]:
+    """A table of the records of `python -m benchmarks.own_data`."""
+
+    def make(folder: Path) -> str:
+        records = own_bars.read(folder)
+        if kind == "bars":
+            speed = folder.parent / "own-speed.json"
+            return own_bars.table(records, json.loads(speed.read_text()) if speed.exists() else None)
+        return str(getattr(own_tables, kind)(records))
+
+    return make
 
 
 def record_at(path: Path) -> dict[str, Any]:
@@ -286,12 +195,9 @@ MAKERS = {
     "limits": limits,
     "growth": growth,
     "paper": paper,
-    "own": own,
-    "trust": trust,
     "fit": fit,
     "views": views,
-    "general": general,
-    "peers": peers,
+    **{kind: own_data(kind) for kind in OWN_DATA},
 }
 
 

@@ -37,24 +37,6 @@ def test_a_table_shows_mean_and_spread_of_its_records(tmp_path: Path) -> None:
     assert "| 2 | 85.0 ± 7.1 |" in line
 
 
-def test_own_data_beside_others_and_forecasts_beside_the_truth(tmp_path: Path) -> None:
-    for seed, low in ((0, 0.85), (1, 0.95)):
-        record = {
-            "task": "some",
-            "classes": {"known": 4, "novel": 5},
-            "accuracy": {"unveil": 0.9, "kmeans": 0.8, "semi_kmeans": 0.7, "supervised_kmeans": 0.85},
-            "expected": {"accuracy": low + 0.04, "low": low, "high": 1.0},
-            "counted": {"number": 6 + seed},
-            "seconds": {"fit": 30.0},
-        }
-        (tmp_path / f"some-seed{seed}.json").write_text(render.json.dumps(record))
-    assert "| some | 4 + 5 | 2 | 90.0 ± 0.0 |" in render.own(tmp_path)
-    assert "| +5.0 | 30 |" in render.own(tmp_path)
-    assert "| 1 of 2 | 5 | 6, 7 | 1 of 2 |" in render.trust(tmp_path)
-    assert "Not measured" in render.own(tmp_path / "nothing")
-    assert "Not measured" in render.trust(tmp_path / "nothing")
-
-
 def test_the_method_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The toy method of docs/add-a-method.md: registered, run by its recipe, saved, loaded; and its own test passes."""
     from conftest import TINY

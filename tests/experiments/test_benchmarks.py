@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import literal, own_data, own_speed, review
+from benchmarks import literal, own_speed, review
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -219,17 +219,6 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 def test_a_method_without_queues_is_not_measured() -> None:
     with pytest.raises(UnveilError, match="ncl-hng"):
         Losses(recipe.load("cifar10", ["discovery.method=baseline"]), CPU)
-
-
-def test_own_data_is_measured_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = partial(own_data.NovelClassDiscovery, steps=10, rehearsals=1)
-    monkeypatch.setattr(own_data, "NovelClassDiscovery", quick)
-    record = own_data.measure("digits", own_data.TASKS["digits"], 0)
-    assert set(record["accuracy"]) == {"unveil", "kmeans", "semi_kmeans", "supervised_kmeans"}  # type: ignore[call-overload]
-    assert record["classes"] == {"known": 5, "novel": 5}
-    files.write_json(tmp_path / "digits-seed0.json", record)
-    own_data.plot(tmp_path, tmp_path / "plot.png")
-    assert (tmp_path / "plot.png").stat().st_size > 5000
 
 
 def test_vectors_of_overlapping_classes(tmp_path: Path) -> None:

@@ -1,0 +1,156 @@
+"""Tables of every task, in Markdown, from the records of `benchmarks.own_data`."""
+
+from collections.abc import Sequence
+from statistics import fmean, pstdev
+from typing import Any
+
+from benchmarks.own_bars import Record, Records, accuracy, is_unbalanced, of_peers
+
+NOTHING = "*Not measured yet.*"
+
+
+def given(records: Records) -> str:
+    """Accuracy of unveil and of every peer, the number of classes given; and the mean over tasks."""
+    complete = {task: kinds for task, kinds in records.items() if {"peers", "given"} <= set(kinds)}
+    if not complete:
+        return NOTHING
+    names = list(of_peers(next(iter(complete.values()))))
+    rows, means = [], list[tuple[str, list[float]]]()
+    for task, kinds in _ordered(complete):
+        peers = of_peers(kinds)
+        ours = accuracy(kinds["given"])
+        scores = [f"{ours:.1f} ± {_spread(kinds['given'], 'acc'):.1f}"]
+        scores += [_bold(peers[name], max(peers.values())) for name in names]
+        first = kinds["given"][0]
+        size, seeds, gap = f"{first['rows']['unlabelled']:,}", str(len(kinds["given"])), ours - max(peers.values())
+        rows.append([_title(first), _classes(first), size, seeds, *scores, f"{gap:+.1f}"])
+        means.append((task, [ours, *(peers[name] for name in names)]))
+    for words, wanted in (("mean, balanced", False), ("mean, unbalanced", True)):
+        some = [values for task, values in means if is_unbalanced(task) == wanted]
+        if some:
+            rows.append([words, "", "", "", *(f"{fmean(column):.1f}" for column in zip(*some, strict=True)), ""])
+    return _table(["", "known + novel", "unlabelled", "seeds", "unveil", *names, "to the best peer"], rows)
+
+
+def auto(records: Records) -> str:
+    """The number of classes estimated: number found, accuracy, and those that find their number too."""
+    rows = []
+    for _, kinds in _ordered(records):
+        if not {"peers", "auto"} <= set(kinds):
+            continue
+        first, peers = kinds["auto"][0], of_peers(kinds)
+        hdbscan = [str(record["scores"]["UMAP + HDBSCAN"]["clusters"]) for record in kinds["peers"]]
+        rows.append(
+            [
+                _title(first),
+                str(first["classes"]["novel"]),
+                ", ".join(str(one["clusters"]) for one in kinds["auto"]),
+                f"{accuracy(kinds['auto']):.1f}",
+                f"{peers['UMAP + HDBSCAN']:.1f}",
+                ", ".join(hdbscan),
+                f"{peers['EVoC']:.1f}",
+            ]
+        )
+    columns = ["", "novel", "estimated, by seed", "unveil", "UMAP + HDBSCAN", "its clusters, by seed", "EVoC"]
+    return _table(columns, rows)
+
+
+def forecasts(records: Records) -> str:
+    """The forecast and the accuracy that was reached, with the number given and estimated."""
+    rows = []
+    for _, kinds in _ordered(records):
+        cells = []
+        for kind in ("given", "auto"):
+            told = [one for one in kinds.get(kind, []) if one["forecast"]["accuracy"] is not None]
+            if not told:
+                cells += ["", "", "", ""]
+                continue
+            inside = sum(one["forecast"]["low"] <= one["acc"] <= one["forecast"]["high"] for one in told)
+            low, middle, high = (
+                100 * fmean(one["forecast"][key] for one in told) for key in ("low", "accuracy", "high")
+            )
+            cells += [f"{accuracy(told):.1f}", f"{middle:.1f}", f"{low:.0f} – {high:.0f}", f"{inside} of {len(told)}"]
+        if any(cells):
+            rows.append([_title(next(iter(kinds.values()))[0]), *cells])
+    columns = ["ACC %", "forecast %", "90 % interval", "truth inside"]
+    return _table(["", *columns, *(f"{column}, number estimated" for column in columns)], rows)
+
+
+def general(records: Records) -> str:
+    """Known classes among the unlabelled rows: accuracy over all, old and new ones."""
+    parts = ("all", "old", "new")
+    rows, names = [], list[str]()
+    for _, kinds in _ordered(records):
+        if "general" not in kinds:
+            continue
+        of_task = kinds["general"]
+        names = list(of_task[0]["scores"])
+        rows.append([_title(of_task[0]), _classes(of_task[0]), str(len(of_task))])
+        for scores in (
+            [one["given"] for one in of_task],
+            *([one["scores"][name] for one in of_task] for name in names),
+        ):
+            rows[-1].append(" / ".join(f"{100 * fmean(score[part] for score in scores):.1f}" for part in parts))
+        rows[-1].append(", ".join(str(one["auto"]["clusters"]) for one in of_task))
+    heads = [f"{name}: {' / '.join(parts)}" for name in ("unveil", *names)]
+    return _table(["", "known + novel", "seeds", *heads, "new classes estimated, by seed"], rows)
+
+
+def costs(records: Records) -> str:
+    """Seconds and peak memory of each system, as the median over the tasks with the most rows."""
+    of_system: dict[str, list[Record]] = {}
+    for kinds in records.values():
+        for kind in ("given", "auto"):
+            name = "unveil" if kind == "given" else "unveil, number estimated"
+            of_system.setdefault(name, []).extend(one for one in kinds.get(kind, []) if _many(one))
+        for record in kinds.get("peers", []):
+            for name, score in record["scores"].items() if _many(record) else ():
+                of_system.setdefault(name, []).append(score)
+    rows = [
+        [name, f"{_median(some, 'seconds'):.1f}", f"{_median(some, 'peak_mb'):.0f}"]
+        for name, some in of_system.items()
+        if some
+    ]
+    return _table(["", "s", "MB"], rows)
+
+
+def _many(record: Record) -> bool:
+    return int(record["rows"]["unlabelled"]) >= 4000
+
+
+def _median(records: Sequence[Record], key: str) -> float:
+    values = sorted(float(record[key]) for record in records)
+    return values[len(values) // 2]
+
+
+def _ordered(records: Records) -> list[tuple[str, dict[str, list[Record]]]]:
+    """Balanced tasks first, of these the ones that were developed on."""
+
+    def place(item: tuple[str, Any]) -> tuple[bool, bool, str]:
+        return is_unbalanced(item[0]), next(iter(item[1].values()))[0]["held_out"], item[0]
+
+    return sorted(records.items(), key=place)
+
+
+def _title(record: Record) -> str:
+    return f"{record['task']} (held out)" if record["held_out"] else str(record["task"])
+
+
+def _classes(record: Record) -> str:
+    return f"{record['classes']['known']} + {record['classes']['novel']}"
+
+
+def _spread(records: Sequence[Record], key: str) -> float:
+    return 100 * pstdev(record[key] for record in records)
+
+
+def _bold(value: float, best: float) -> str:
+    return f"**{value:.1f}**" if value == best else f"{value:.1f}"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return NOTHING
+    return "\n".join(
+        [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+    )
