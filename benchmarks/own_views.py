@@ -52,7 +52,6 @@ def measure(name: str, tries: int, steps: int) -> dict[str, object]:
     begun = time.monotonic()
     found = rehearse(
         task,
-        points,
         settings,
         [KMEANS, *(candidate(*item) for item in VIEWS.items())],
         storage=None,

@@ -7,8 +7,6 @@ import pytest
 
 from unveil.discovery.forecast import Forecast, calibration_curve
 
-ROW = {"hidden": 2, "counted": 3, "accuracy": {"a": 0.8}}
-
 
 def test_confidence_is_worth_what_it_was_in_rehearsal() -> None:
     draw = np.random.default_rng(0)
@@ -19,36 +17,54 @@ def test_confidence_is_worth_what_it_was_in_rehearsal() -> None:
     np.testing.assert_allclose(share, (given - 0.5) * 2, atol=0.08)
 
 
+def rehearsed(*pairs: tuple[float, float], counted: bool = False) -> Forecast:
+    """A forecast from rehearsals with these accuracies and mean confidences."""
+    rows = [{"hidden": 2, "counted": 3, "accuracy": {"a": acc}, "confidence": {"a": sure}} for acc, sure in pairs]
+    return Forecast(candidate="a", rehearsals=tuple(rows), calibration=((0.0, 0.2), (1.0, 0.9)), counted=counted)
+
+
 def test_a_forecast_in_words_and_in_json() -> None:
-    forecast = Forecast(
-        candidate="a",
-        accuracy=0.8,
-        spread=0.1,
-        rehearsals=(ROW,),
-        calibration=((0.0, 0.2), (1.0, 0.9)),
-        count_error=0.5,
+    forecast = rehearsed((0.9, 0.95), counted=True).expected(0.95)
+    assert forecast.accuracy == pytest.approx(0.9)
+    assert forecast.low is not None
+    assert forecast.high is not None
+    assert 0.75 < forecast.low < 0.9 < forecast.high < 0.99
+    assert forecast.accuracy - forecast.low > forecast.high - forecast.accuracy  # there is more room below
+    assert forecast.sentence() == (
+        f"Expected accuracy 90 % (90 % interval {100 * forecast.low:.0f}-{100 * forecast.high:.0f} %), from 1 "
+        "rehearsal on hidden known classes. The number of classes is an estimate, and this includes its error."
     )
-    assert (forecast.low, forecast.high) == (pytest.approx(0.636), pytest.approx(0.964))
-    assert (
-        forecast.sentence()
-        == "Expected accuracy 80 % (90 % interval 64-96 %), from 1 rehearsal on hidden known classes."
-    )
-    assert Forecast.from_json(json.loads(json.dumps(forecast.to_json()))) == forecast
-    assert forecast.mean_accuracy("a") == 0.8
+    assert Forecast.from_json(json.loads(json.dumps({**forecast.to_json(), "spread": 0.1}))) == forecast
+    assert forecast.mean_accuracy("a") == 0.9
     np.testing.assert_allclose(forecast.calibrated(np.array([0.5], dtype=np.float32)), [0.55])
 
 
-def test_the_confidence_of_the_items_is_a_second_forecast() -> None:
-    forecast = Forecast(candidate="a", accuracy=0.8, spread=0.1, calibration=((0.0, 0.2), (1.0, 0.9)))
-    combined = forecast.combined_with(np.array([0.4, 0.6], dtype=np.float32))
-    assert combined.accuracy == pytest.approx(0.65)
-    assert combined.spread == pytest.approx(np.hypot(0.1, 0.15))
-    without = Forecast(candidate="a", accuracy=0.8, spread=0.1)
-    assert without.combined_with(np.array([0.1], dtype=np.float32)) == without
+def test_less_confidence_than_in_rehearsal_means_less_accuracy() -> None:
+    forecast = rehearsed((0.9, 0.9), (0.8, 0.85))
+    same, less, more = (forecast.expected(value).accuracy for value in (0.875, 0.7, 0.99))
+    assert same == pytest.approx(0.853, abs=0.005)
+    assert less is not None
+    assert more is not None
+    assert less < 0.72
+    assert more > 0.95
+    before = forecast.expected()
+    assert before.accuracy == pytest.approx(0.853, abs=0.005)
+    assert before.low is not None
+    assert before.low < (forecast.expected(0.875).low or 0)
+
+
+def test_rehearsals_that_differ_widen_the_interval_until_the_accuracy_is_hardly_known() -> None:
+    narrow, wide = rehearsed((0.8, 0.8), (0.8, 0.8)).expected(0.8), rehearsed((0.5, 0.8), (0.97, 0.8)).expected(0.8)
+    assert narrow.low is not None
+    assert wide.low is not None
+    assert wide.low < narrow.low - 0.1
+    assert wide.hardly_known
+    assert "The accuracy is hardly known: " in wide.sentence()
+    assert not rehearsed((0.99, 0.99)).expected(0.99).hardly_known
 
 
 def test_without_a_forecast_the_reason_is_told() -> None:
     forecast = Forecast(candidate="a", reason="no rehearsals were asked for")
     assert forecast.low is forecast.high is None
-    assert forecast.sentence() == "Expected accuracy unknown: no rehearsals were asked for."
+    assert forecast.sentence() == "The accuracy cannot be forecast: no rehearsals were asked for."
     np.testing.assert_array_equal(forecast.calibrated(np.array([0.3], dtype=np.float32)), [np.float32(0.3)])

@@ -13,7 +13,7 @@ from unveil.data.items import Items
 from unveil.data.task import Task
 from unveil.discovery import rehearsal
 from unveil.discovery.candidates import KMEANS, candidates
-from unveil.discovery.fit import Trained, clean_vectors, train_candidate
+from unveil.discovery.fit import Trained, train_candidate
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.rehearsal import hide, rehearse
 from unveil.storage import Storage
@@ -30,8 +30,7 @@ def task(classes: int, each: int = 30, apart: float = 6.0, known_in_unlabelled: 
 
 def run(given: Task, *overrides: str, storage: Storage | None = None) -> Forecast:
     settings = recipe.load("trained-vectors", [*QUICK, *overrides])
-    points, options = clean_vectors(given), candidates(settings)[:2]
-    return rehearse(given, points, settings, options, storage=storage, console=Console(quiet=True))
+    return rehearse(given, settings, candidates(settings)[:2], storage=storage, console=Console(quiet=True))
 
 
 def test_easy_classes_are_trusted_and_hard_ones_are_not() -> None:
@@ -73,7 +72,7 @@ def test_too_little_to_rehearse_with(given: Task) -> None:
 @pytest.mark.parametrize("classes", [2, 8])
 def test_no_rehearsals_are_explained_as_asked_for(classes: int) -> None:
     sentence = run(task(classes), "rehearsals=0").sentence()
-    assert sentence == "Expected accuracy unknown: no rehearsals were asked for."
+    assert sentence == "The accuracy cannot be forecast: no rehearsals were asked for."
 
 
 def test_what_is_stored_gives_the_same_forecast(tmp_path: Path) -> None:
@@ -85,10 +84,11 @@ def test_what_is_stored_gives_the_same_forecast(tmp_path: Path) -> None:
 
 def test_hidden_classes_are_unlabelled_and_the_rest_is_not() -> None:
     made, truth = hide(task(9), rng.numpy(0, "test"))
-    assert made.n_novel == 3  # of 9 known and 3 novel classes a quarter is novel, rounded up
+    assert made.n_novel == 3  # as many as there are novel ones
     assert len(made.known) == 6
     assert len(truth) == (made.labels == -1).sum() == 90
     assert set(np.unique(truth)) == {6, 7, 8}
+    assert hide(replace(task(9), n_novel=20), rng.numpy(0, "test"))[0].n_novel == 5  # some have to stay known
     made, truth = hide(task(9, known_in_unlabelled=True), rng.numpy(0, "test"))
     assert len(truth) > 130
     assert made.n_clusters == 9
@@ -105,3 +105,23 @@ def test_a_rehearsal_keeps_items_labels_and_names_together() -> None:
     names = [given.known[given.labels[row]] for row, label in zip(origin, made.labels, strict=True) if label == -1]
     assert len(set(zip(names, truth.tolist(), strict=True))) == made.n_novel
     assert not set(names) & set(made.known)
+
+
+def test_where_the_number_is_an_estimate_rehearsals_estimate_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = recipe.load("vectors", ["rehearsals=2", "machine.device=cpu"])
+    estimate = rehearsal.estimate_classes
+
+    def too_many(*args: object, **options: object) -> object:
+        return replace(estimate(*args, **options), number=6)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rehearsal, "estimate_classes", too_many)
+    given, options = task(8), candidates(settings)
+    told, guessed = (
+        rehearse(given, settings, options, storage=None, console=Console(quiet=True), counted=counted)
+        for counted in (False, True)
+    )
+    assert told.accuracy is not None
+    assert guessed.accuracy is not None
+    assert told.accuracy > 0.95
+    assert guessed.accuracy < 0.9  # three classes in six clusters
+    assert "The number of classes is an estimate" in guessed.sentence()

@@ -124,13 +124,13 @@ def discover(
         options = tuple(fitted_to_sizes(one, sizes, settings) for one in candidates(settings))
         forecast = rehearse(
             smaller,
-            points,
             settings,
             options,
             storage=storage,
             console=console,
             unshaped=scaled.unshaped,
             shape=scaled.shape,
+            counted=estimate is not None,
         )
     else:
         forecast = not_rehearsed(options, smaller, "there are no known classes to hide")
@@ -247,7 +247,8 @@ class _Finished:
         means = self._mean_directions(predictor, space_of)
         rows = np.arange(len(task)) if rows is None else rows
         labels, plain = task.labels[rows], self._plain(rows)
-        confidence, typicality = np.ones(len(rows), dtype=np.float32), np.zeros(len(rows), dtype=np.float32)
+        certainty = np.ones(len(rows), dtype=np.float32)  # before calibration
+        typicality = np.zeros(len(rows), dtype=np.float32)
         kept: list[Matrix] = []
         first = 0 if self.smaller.known_in_unlabelled else len(task.known)
         for begin in range(0, len(rows), PIECE):
@@ -258,9 +259,8 @@ class _Finished:
             if hidden.any():
                 if in_vectors and self.start is not None:
                     plain[here][hidden] = first + squared_distances(space[hidden], self.start.centers).argmin(axis=1)
-                scores, certainty = predictor.novel(space[hidden])
+                scores, certainty[here][hidden] = predictor.novel(space[hidden])
                 labels[here][hidden] = first + scores.argmax(axis=1)
-                confidence[here][hidden] = forecast.calibrated(certainty)
             z = predictor.features(space)
             typicality[here] = (unit_rows(z) * means[labels[here]]).sum(axis=1)
             if keep_features:
@@ -268,6 +268,8 @@ class _Finished:
         if training is not None and self.trained is not None:
             self.trained.model.freeze_trunk()  # a cached trunk was skipped; new items go through the real one
         new = task.labels[rows] == UNLABELLED
+        confidence = certainty.copy()
+        confidence[new] = forecast.calibrated(certainty[new])
         return Discovery(
             predictor=predictor,
             labels=labels,
@@ -275,7 +277,7 @@ class _Finished:
             confidence=confidence,
             typicality=typicality,
             features=np.concatenate(kept) if kept else None,
-            forecast=forecast.combined_with(confidence[new]) if new.any() else forecast,
+            forecast=forecast.expected(float(certainty[new].mean())) if new.any() else forecast,
             history=[] if self.trained is None else self.trained.history,
             seconds={} if training is None else training.seconds,
             cache=None if training is None else training.cache,

@@ -51,12 +51,12 @@ def rehearse_known(
 ) -> Forecast:
     """Hide classes of KNOWN and discover them again."""
     overrides = [f"rehearsals={rehearsals}", *([] if method is None else [f"discovery.method={method}"])]
-    task, points, settings = _vectors(known, None, encoder, seed, device, stages, overrides)
+    task, _, settings = _vectors(known, None, encoder, seed, device, stages, overrides)
     classes = len(task.known)
     if classes < LEAST_CLASSES:
         raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")
     task = replace(task, n_novel=n_novel or classes)
-    return rehearse(task, points, settings, candidates(settings), storage=None, console=Console(quiet=True))
+    return rehearse(task, settings, candidates(settings), storage=None, console=Console(quiet=True))
 
 
 def _vectors(

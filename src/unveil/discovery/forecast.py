@@ -1,4 +1,10 @@
-"""The forecast of the accuracy on novel classes: expected value, interval, and calibration of confidences."""
+"""The forecast of the accuracy on novel classes: expected value, interval, and calibration of confidences.
+
+Rehearsals say how accurate a candidate is on hidden known classes, and how confident it was there. Novel classes may be
+harder or easier than known ones: then it is less or more confident on them. So the forecast is the accuracy of the
+rehearsals, moved by as much as the confidence differs. Accuracies are compared as angles θ = asin √a, because one point
+is more near 100 % than near 50 %.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +15,12 @@ from numpy.typing import NDArray
 
 INTERVAL = 1.64
 """Standard deviations to each side of the mean that hold 90 % of a normal distribution."""
+SPREAD = 0.08
+"""Standard deviation, as an angle, of what rehearsals cannot know: novel classes are other classes."""
+BEFORE_A_LOOK = 0.06
+"""More of it, where the confidence on the novel classes is not known yet."""
+WIDE = 0.15
+"""An interval that reaches farther than this to one side says that the accuracy is hardly known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,38 +31,36 @@ class Forecast:
     """The candidate that was chosen."""
     accuracy: float | None = None
     """Expected accuracy on the novel classes; None where nothing was rehearsed."""
-    spread: float | None = None
-    """Standard deviation of the expected accuracy."""
+    low: float | None = None
+    """Lower end of the 90 % interval of the forecast accuracy."""
+    high: float | None = None
+    """Its upper end."""
+    counted: bool = False
+    """The number of classes is an estimate: rehearsals estimated theirs too, so the interval includes that error."""
     count_error: float | None = None
     """Mean error of the estimated number of classes, as a share of the true number."""
     rehearsals: tuple[dict[str, Any], ...] = ()
-    """For each rehearsal: classes `hidden`, classes `counted`, and the `accuracy` of each candidate."""
+    """For each rehearsal: classes `hidden`, classes `counted`, `accuracy` and mean `confidence` of each candidate."""
     calibration: tuple[tuple[float, float], ...] = ()
     """Points (confidence before calibration, share of correct items) of an increasing curve."""
     reason: str = ""
     """Why there is no forecast."""
 
-    @property
-    def low(self) -> float | None:
-        """Lower end of the 90 % interval of the forecast accuracy."""
-        if self.accuracy is None or self.spread is None:
-            return None
-        return max(0.0, self.accuracy - INTERVAL * self.spread)
-
-    @property
-    def high(self) -> float | None:
-        """Upper end of the 90 % interval of the forecast accuracy."""
-        if self.accuracy is None or self.spread is None:
-            return None
-        return min(1.0, self.accuracy + INTERVAL * self.spread)
-
-    def combined_with(self, confidence: NDArray[np.float32]) -> "Forecast":
-        """Averaged with a second forecast: the mean calibrated confidence of the novel items themselves."""
-        if self.accuracy is None or self.spread is None or not self.calibration:
+    def expected(self, confidence: float | None = None) -> "Forecast":
+        """The forecast, given the mean confidence (before calibration) on the novel classes where it is known."""
+        if not self.rehearsals:
             return self
-        second = float(confidence.mean())
-        half_gap = abs(second - self.accuracy) / 2
-        return replace(self, accuracy=(self.accuracy + second) / 2, spread=float(np.hypot(self.spread, half_gap)))
+        accuracy = np.array([one["accuracy"][self.candidate] for one in self.rehearsals])
+        angles, variance = angle(accuracy), SPREAD**2
+        if confidence is None:
+            variance += BEFORE_A_LOOK**2
+        else:
+            rehearsed = np.array([one["confidence"][self.candidate] for one in self.rehearsals])
+            angles = angles + angle(confidence) - angle(rehearsed)
+        if len(angles) > 1:
+            variance += float(np.var(angles, ddof=1)) / len(angles)
+        middle, reach = float(angles.mean()), INTERVAL * variance**0.5
+        return replace(self, accuracy=share_of(middle), low=share_of(middle - reach), high=share_of(middle + reach))
 
     def calibrated(self, confidence: NDArray[np.float32]) -> NDArray[np.float32]:
         """The probability that each item is in the right cluster, from the confidence before calibration."""
@@ -60,15 +70,29 @@ class Forecast:
         probability: NDArray[np.float32] = np.interp(confidence, given, share).astype(np.float32)
         return probability
 
-    def sentence(self) -> str:
-        """The forecast in one sentence."""
+    @property
+    def hardly_known(self) -> bool:
+        """Whether the interval is so wide that its middle means little."""
         if self.accuracy is None or self.low is None or self.high is None:
-            return f"Expected accuracy unknown: {self.reason or 'nothing was rehearsed'}."
+            return True
+        return max(self.high - self.accuracy, self.accuracy - self.low) > WIDE
+
+    def sentence(self) -> str:
+        """The forecast in one or two sentences."""
+        if self.accuracy is None or self.low is None or self.high is None:
+            return f"The accuracy cannot be forecast: {self.reason or 'nothing was rehearsed'}."
         count = len(self.rehearsals)
-        return (
-            f"Expected accuracy {100 * self.accuracy:.0f} % (90 % interval {100 * self.low:.0f}-{100 * self.high:.0f} "
-            f"%), from {count} rehearsal{'s' if count != 1 else ''} on hidden known classes."
-        )
+        source = f"from {count} rehearsal{'s' if count != 1 else ''} on hidden known classes"
+        low, middle, high = (f"{100 * value:.0f}" for value in (self.low, self.accuracy, self.high))
+        if self.hardly_known:
+            text = (
+                f"The accuracy is hardly known: {low} to {high} % with 90 % probability, perhaps {middle} %, {source}."
+            )
+        else:
+            text = f"Expected accuracy {middle} % (90 % interval {low}-{high} %), {source}."
+        if self.counted:
+            text += " The number of classes is an estimate, and this includes its error."
+        return text
 
     def mean_accuracy(self, candidate: str) -> float:
         """Accuracy of a candidate, averaged over the rehearsals."""
@@ -78,18 +102,27 @@ class Forecast:
         """For a JSON file."""
         return {
             **self.__dict__,
-            "low": self.low,
-            "high": self.high,
             "rehearsals": list(self.rehearsals),
             "calibration": [list(point) for point in self.calibration],
         }
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> "Forecast":
-        """The forecast that `to_json` wrote."""
-        values = {key: value for key, value in stored.items() if key not in ("low", "high")}
+        """The forecast that `to_json` wrote; keys of older versions are left out."""
+        values = {key: value for key, value in stored.items() if key in Forecast.__dataclass_fields__}
         points = tuple((float(a), float(b)) for a, b in values["calibration"])
         return Forecast(**{**values, "rehearsals": tuple(values["rehearsals"]), "calibration": points})
+
+
+def angle(share: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """asin √a, on which errors of accuracies have about the same size everywhere."""
+    angles: NDArray[np.float64] = np.arcsin(np.sqrt(np.clip(share, 0, 1)))
+    return angles
+
+
+def share_of(theta: float) -> float:
+    """The accuracy with this angle."""
+    return float(np.sin(np.clip(theta, 0, np.pi / 2)) ** 2)
 
 
 def calibration_curve(
