@@ -24,7 +24,7 @@ def rehearsed(*pairs: tuple[float, float], counted: bool = False) -> Forecast:
 
 
 def test_a_forecast_in_words_and_in_json() -> None:
-    forecast = rehearsed((0.9, 0.95), counted=True).expected(0.95)
+    forecast = rehearsed((0.9, 0.95), counted=True).expected(2, 0.95)
     assert forecast.accuracy == pytest.approx(0.9)
     assert forecast.low is not None
     assert forecast.high is not None
@@ -41,26 +41,32 @@ def test_a_forecast_in_words_and_in_json() -> None:
 
 def test_less_confidence_than_in_rehearsal_means_less_accuracy() -> None:
     forecast = rehearsed((0.9, 0.9), (0.8, 0.85))
-    same, less, more = (forecast.expected(value).accuracy for value in (0.875, 0.7, 0.99))
+    same, less, more = (forecast.expected(2, value).accuracy for value in (0.875, 0.7, 0.99))
     assert same == pytest.approx(0.853, abs=0.005)
     assert less is not None
     assert more is not None
     assert less < 0.72
     assert more > 0.95
-    before = forecast.expected()
+    many = forecast.expected(6, 0.875).accuracy
+    assert many is not None
+    assert 0.7 < many < 0.8  # six classes are harder than the two that were hidden
+    before = forecast.expected(2)
     assert before.accuracy == pytest.approx(0.853, abs=0.005)
     assert before.low is not None
-    assert before.low < (forecast.expected(0.875).low or 0)
+    assert before.low < (forecast.expected(2, 0.875).low or 0)
 
 
 def test_rehearsals_that_differ_widen_the_interval_until_the_accuracy_is_hardly_known() -> None:
-    narrow, wide = rehearsed((0.8, 0.8), (0.8, 0.8)).expected(0.8), rehearsed((0.5, 0.8), (0.97, 0.8)).expected(0.8)
+    narrow, wide = (
+        rehearsed((0.8, 0.8), (0.8, 0.8)).expected(2, 0.8),
+        rehearsed((0.5, 0.8), (0.97, 0.8)).expected(2, 0.8),
+    )
     assert narrow.low is not None
     assert wide.low is not None
     assert wide.low < narrow.low - 0.1
     assert wide.hardly_known
     assert "The accuracy is hardly known: " in wide.sentence()
-    assert not rehearsed((0.99, 0.99)).expected(0.99).hardly_known
+    assert not rehearsed((0.99, 0.99)).expected(2, 0.99).hardly_known
 
 
 def test_without_a_forecast_the_reason_is_told() -> None:

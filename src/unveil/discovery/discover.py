@@ -277,7 +277,7 @@ class _Finished:
             confidence=confidence,
             typicality=typicality,
             features=np.concatenate(kept) if kept else None,
-            forecast=forecast.expected(float(certainty[new].mean())) if new.any() else forecast,
+            forecast=forecast.expected(predictor.n_novel, float(certainty[new].mean())) if new.any() else forecast,
             history=[] if self.trained is None else self.trained.history,
             seconds={} if training is None else training.seconds,
             cache=None if training is None else training.cache,

@@ -2,8 +2,9 @@
 
 Rehearsals say how accurate a candidate is on hidden known classes, and how confident it was there. Novel classes may be
 harder or easier than known ones: then it is less or more confident on them. So the forecast is the accuracy of the
-rehearsals, moved by as much as the confidence differs. Accuracies are compared as angles θ = asin √a, because one point
-is more near 100 % than near 50 %.
+rehearsals, moved as the confidence differs, and by how many more classes there are. Accuracies are compared as angles
+θ = asin √a, because one point is more near 100 % than near 50 %. The constants below were fitted to random splits of
+the *known* classes of eight data sets into known and novel ones.
 """
 
 from collections.abc import Sequence
@@ -15,10 +16,13 @@ from numpy.typing import NDArray
 
 INTERVAL = 1.64
 """Standard deviations to each side of the mean that hold 90 % of a normal distribution."""
-SPREAD = 0.08
-"""Standard deviation, as an angle, of what rehearsals cannot know: novel classes are other classes."""
-BEFORE_A_LOOK = 0.06
-"""More of it, where the confidence on the novel classes is not known yet."""
+SPREAD, BEFORE_A_LOOK = 0.085, 0.145
+"""Standard deviation, as an angle, of what rehearsals cannot know, because novel classes are other classes: where the
+confidence on the novel classes is known, and where it is not."""
+SLOPE = 1.2
+"""Angle by which the accuracy moves for an angle of the confidence."""
+MORE_CLASSES = 0.1
+"""Angle by which it falls where there are e times as many novel classes as were hidden."""
 WIDE = 0.15
 """An interval that reaches farther than this to one side says that the accuracy is hardly known."""
 
@@ -46,17 +50,17 @@ class Forecast:
     reason: str = ""
     """Why there is no forecast."""
 
-    def expected(self, confidence: float | None = None) -> "Forecast":
+    def expected(self, n_novel: int, confidence: float | None = None) -> "Forecast":
         """The forecast, given the mean confidence (before calibration) on the novel classes where it is known."""
         if not self.rehearsals:
             return self
         accuracy = np.array([one["accuracy"][self.candidate] for one in self.rehearsals])
-        angles, variance = angle(accuracy), SPREAD**2
-        if confidence is None:
-            variance += BEFORE_A_LOOK**2
-        else:
+        hidden = np.array([one["hidden"] for one in self.rehearsals])
+        angles = angle(accuracy) - MORE_CLASSES * np.log(np.maximum(n_novel, 1) / hidden)
+        variance = (BEFORE_A_LOOK if confidence is None else SPREAD) ** 2
+        if confidence is not None:
             rehearsed = np.array([one["confidence"][self.candidate] for one in self.rehearsals])
-            angles = angles + angle(confidence) - angle(rehearsed)
+            angles = angles + SLOPE * (angle(confidence) - angle(rehearsed))
         if len(angles) > 1:
             variance += float(np.var(angles, ddof=1)) / len(angles)
         middle, reach = float(angles.mean()), INTERVAL * variance**0.5

@@ -96,7 +96,8 @@ def rehearse(
         own_storage = None if storage is None else storage.within(f"work/rehearsal-{number}")
         own = replace(_shortened(settings), seed=settings.seed + number)
         done.append(_rehearse_once(hidden, truth, own, candidates, own_storage, console, counted))
-    return _forecast(done, candidates, counted)
+    assert task.n_novel is not None
+    return _forecast(done, candidates, task.n_novel, counted)
 
 
 def _shortened(settings: Settings) -> Settings:
@@ -106,7 +107,7 @@ def _shortened(settings: Settings) -> Settings:
     return replace(settings, discovery=replace(settings.discovery, steps=min(steps, MOST_STEPS)))
 
 
-def _forecast(done: Sequence[Rehearsal], candidates: Sequence[Candidate], counted: bool) -> Forecast:
+def _forecast(done: Sequence[Rehearsal], candidates: Sequence[Candidate], n_novel: int, counted: bool) -> Forecast:
     best = _chosen(done, candidates)
     rows: list[dict[str, Any]] = [
         {
@@ -123,7 +124,7 @@ def _forecast(done: Sequence[Rehearsal], candidates: Sequence[Candidate], counte
         count_error=float(np.mean([abs(one.counted - one.hidden) / one.hidden for one in done])),
         rehearsals=tuple(rows),
         calibration=calibration_curve([one.confidence[best] for one in done], [one.correct[best] for one in done]),
-    ).expected()
+    ).expected(n_novel)
 
 
 def _chosen(done: Sequence[Rehearsal], candidates: Sequence[Candidate]) -> str:
