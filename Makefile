@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 demo: $(VENV)/demo
 	rm -rf runs/demo
-	$(BIN)/unveil run digits --out runs/demo
+	$(BIN)/unveil demo --out runs/demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -56,6 +56,25 @@ def run(
     _print_scores(record, folder)
 
 
+def demo(*, out: Path | None = None, seed: int = 0) -> None:
+    """Find the handwritten digits 5-9 when only 0-4 are known, beside k-means (and UMAP where it is installed).
+
+    Parameters
+    ----------
+    out
+        Keep the result as a run directory, for `unveil report`, `review`, `export` and `predict`.
+    seed
+        Seed of all of them.
+    """
+    from rich.console import Console
+
+    from unveil.experiments.demo import compare
+
+    compare(seed, out, Console())
+    if out is not None:
+        print(f"Look at it: unveil report {out}, or unveil review {out}")
+
+
 def _print_scores(record: dict[str, Any], folder: Path) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -173,4 +192,4 @@ def bench(
         console.print(table)
 
 
-COMMANDS = (run, paper, bench)
+COMMANDS = (demo, run, paper, bench)

@@ -1,0 +1,91 @@
+"""The digits 5-9 found beside 0-4, and what others find: `unveil demo`."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from unveil.data import catalog
+from unveil.discovery.estimator import NovelClassDiscovery
+from unveil.metrics import clustering_accuracy
+
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Who found the classes, how well, and how long it took."""
+
+    name: str
+    accuracy: float
+    seconds: float
+
+
+def compare(seed: int = 0, out: Path | None = None, console: Console | None = None) -> list[Row]:
+    """Rows of the comparison; `out`: a run directory of unveil's result."""
+    console = console or Console(quiet=True)
+    digits = catalog.load("digits").train
+    images, truth = digits.items.array, digits.labels
+    new = truth >= 5
+    pixels = images.reshape(len(images), -1).astype(np.float32)
+    console.print(
+        f"The digits 0-4 are known ({(~new).sum()} images of 8x8 pixels), and {new.sum()} unlabelled images hold five "
+        "more classes.\n"
+    )
+    rows = []
+
+    def add(name: str, find: Callable[[], Labels]) -> None:
+        begun = time.monotonic()
+        with console.status(name):
+            labels = find()
+        rows.append(Row(name, clustering_accuracy(truth[new], labels), time.monotonic() - begun))
+
+    def unveil() -> Labels:
+        y = np.where(new, -1, truth)
+        estimator = NovelClassDiscovery(n_novel=5, encoder="pixels", random_state=seed).fit(images, y)
+        if out is not None:
+            estimator.save(out, images)
+        forecasts.append(estimator.forecast_.sentence())
+        return np.asarray(estimator.labels_[new])
+
+    forecasts: list[str] = []
+    add("k-means", lambda: _kmeans(pixels[new], seed))
+    if _has_umap():
+        add("UMAP + k-means", lambda: _umap_kmeans(pixels[new], seed))
+    add("unveil", unveil)
+    console.print(_table(rows))
+    console.print(f"\nWhat unveil foretold without these labels: {forecasts[0]}", soft_wrap=True, highlight=False)
+    if not _has_umap():
+        console.print("UMAP + k-means is shown too where umap-learn is installed: pip install umap-learn")
+    return rows
+
+
+def _kmeans(x: NDArray[np.float32], seed: int) -> Labels:
+    from sklearn.cluster import KMeans
+
+    return np.asarray(KMeans(5, n_init=10, random_state=seed).fit_predict(x))
+
+
+def _has_umap() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("umap") is not None
+
+
+def _umap_kmeans(x: NDArray[np.float32], seed: int) -> Labels:
+    from umap import UMAP
+
+    places = UMAP(n_neighbors=15, n_components=5, min_dist=0.0, random_state=seed, n_jobs=1).fit_transform(x)
+    return _kmeans(places, seed)
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table("", "accuracy", "seconds", box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(row.name, f"{100 * row.accuracy:.1f} %", f"{row.seconds:.1f}")
+    return table
