@@ -1,6 +1,7 @@
 """Recipes: the paper's values, what a file may say, and what people are told when it is wrong."""
 
 import string
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from unveil.methods.catalog import METHODS
 from unveil.methods.ncl import HNGSettings, NCLSettings
 from unveil.settings import Data, Discovery, Settings
 
+EVERYWHERE = {
+    *("scl_weight", "scl_start", "view_among_neighbors", "consistency_rows", "milestones"),
+    *("separate_views", "trunk_batchnorm", "queue_start", "partners"),
+}
 REFERENCE_CODE = {
-    "cifar10": {"scl_weight", "scl_start", "k_easy", "view_among_neighbors", "consistency_rows", "milestones"},
-    "cifar100": {"scl_weight", "scl_start", "view_among_neighbors", "consistency_rows", "milestones"},
-    "imagenet": {
-        *("queue", "queue_labelled", "scl_weight", "scl_start", "view_among_neighbors", "consistency_rows"),
-        "milestones",
-    },
+    "cifar10": {*EVERYWHERE, "k_easy"},
+    "cifar100": EVERYWHERE,
+    "imagenet": {*EVERYWHERE, "queue", "queue_labelled"},
 }
 
 
@@ -59,42 +61,38 @@ def test_every_shipped_recipe_loads_and_survives_a_round_trip(name: str) -> None
     assert recipe.parse(recipe.dump(settings), "dump") == settings
 
 
-@pytest.mark.parametrize(
-    ("name", "consistency", "rampup", "epochs", "batch", "milestones"),
-    [
-        ("cifar10", 5, 50, 200, 128, (170,)),
-        ("cifar100", 50, 150, 200, 128, (170,)),
-        ("imagenet", 10, 50, 90, 512, (30, 60)),
-    ],
-)
-def test_discovery_has_the_values_of_section_4_1(
-    name: str, consistency: float, rampup: float, epochs: int, batch: int, milestones: tuple[int, ...]
-) -> None:
+PAPER = ("cifar10", "cifar100", "imagenet")
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "paper-to-code.md"
+
+
+def papers_values() -> dict[str, list[Any]]:
+    """The table of docs/paper-to-code.md: the value of each setting in the three recipes; None where it is unset."""
+    table = PAGE.read_text(encoding="utf-8").partition("<!-- recipes -->")[2].partition("<!-- end of recipes -->")[0]
+    header, _, *lines = (line.strip("|").replace("\\|", "¦").split("|") for line in table.strip().splitlines())
+    assert [cell.strip() for cell in header[1:4]] == list(PAPER)
+    values = {}
+    for line in lines:
+        cells = [cell.strip() for cell in line]
+        values[cells[0].strip("`")] = [
+            None if cell == "—" else tomllib.loads(f"value = {cell}")["value"] for cell in cells[1:4]
+        ]
+    return values
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_papers_recipes_have_the_values_of_the_table(name: str) -> None:
+    expected = {key: values[PAPER.index(name)] for key, values in papers_values().items()}
     loaded = recipe.load(name)
-    config = loaded.discovery
-    assert (config.epochs, config.batch, config.milestones) == (epochs, batch, milestones)
-    assert (config.schedule, config.lr, config.decay, config.momentum) == ("step", 0.1, 0.1, 0.9)
-    assert (config.method, config.novel_head) == ("ncl-hng", "random")
-    config = loaded.method  # type: ignore[assignment]
-    assert isinstance(config, HNGSettings)
-    assert (config.consistency, config.rampup) == (consistency, rampup)
-    assert (config.queue, config.queue_labelled, config.k1, config.k1_fraction) == (2000, None, None, 0.5)
-    assert (config.alpha, config.temperature, config.threshold) == (0.2, 0.05, 0.95)
-    assert (config.ncl_start, config.scl_start, config.hng_start) == (1, 1, 3)
-    assert (config.k_easy, config.k_hard, config.rounds) == (400, 400, 5)
-    assert config.mixes == pytest.approx((1 / 3, 2 / 3))
-    assert (config.pairs, config.variant) == ("cosine", "")
-    assert (config.ce_weight, config.bce_weight, config.ncl_weight, config.scl_weight) == (1, 1, 1, 1)
+    assert isinstance(loaded.method, HNGSettings)
+    novel = {"cifar10": 5, "cifar100": 20, "imagenet": 30}[name]
+    found = flat(recipe.to_table(loaded)) | {"k1": loaded.method.neighbors(loaded.method.queue, novel)}
+    assert {key: found.get(key) for key in expected} == expected
+    missing = {key for key in found if key.startswith(("discovery.", "method."))} - set(expected)
+    assert not missing, "docs/paper-to-code.md lacks them"
 
 
-def test_the_papers_data_and_encoders() -> None:
-    assert (recipe.load("cifar10").data.known, recipe.load("cifar100").data.known) == (5, 80)
-    assert recipe.load("cifar10").encoder.name == recipe.load("cifar100").encoder.name == "resnet18"
-    imagenet = recipe.load("imagenet")
-    assert (imagenet.data.known, imagenet.data.novel) == ("package:imagenet-known-882", "package:imagenet-novel-30-A")
-    assert imagenet.discovery.labelled_per_batch == 384
-    assert (imagenet.rotation.epochs, imagenet.supervised.train) == (0, "all")
-    assert imagenet.encoder.name == "resnet18-imagenet"
+def test_a_smaller_recipe_does_not_inherit_the_papers_precision() -> None:
+    assert recipe.load("imagenet20").machine.precision == recipe.load("cifar10-desk").machine.precision == "auto"
 
 
 @pytest.mark.parametrize("name", REFERENCE_CODE)
@@ -103,7 +101,7 @@ def test_a_reference_code_preset_differs_in_what_it_lists_alone(name: str) -> No
         flat(recipe.to_table(recipe.load(source, ["name=x"]))) for source in (name, f"{name}-reference-code")
     )
     different = {key for key in paper.keys() | code.keys() if paper.get(key) != code.get(key)}
-    stage = {"milestones"}
+    stage = {"milestones", "trunk_batchnorm"}
     assert different == {f"{'discovery' if key in stage else 'method'}.{key}" for key in REFERENCE_CODE[name]}
 
 

@@ -32,7 +32,8 @@ def pick_precision(config: Machine, device: torch.device) -> torch.dtype:
     if config.precision != "auto":
         return torch.float32 if config.precision == "float32" else torch.bfloat16
     if device.type == "cuda":
-        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+        with torch.cuda.device(device):  # the question is answered for the current one
+            return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
     if device.type == "cpu" and torch.cpu._is_avx512_bf16_supported():
         return torch.bfloat16
     return torch.float32

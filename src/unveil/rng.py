@@ -18,10 +18,15 @@ def number(seed: int, purpose: str, epoch: int = 0, step: int = 0) -> int:
 def generator(
     seed: int, purpose: str, epoch: int = 0, step: int = 0, *, device: "torch.device | str" = "cpu"
 ) -> "torch.Generator":
-    """A torch generator for a purpose, epoch and step. torch is imported late: the pages do without it."""
+    """A torch generator for a purpose, epoch and step."""
+    return seeded(number(seed, purpose, epoch, step), device)
+
+
+def seeded(seed: int, device: "torch.device | str") -> "torch.Generator":
+    """A torch generator on a device. torch is imported late: the pages do without it."""
     import torch
 
-    return torch.Generator(device=device).manual_seed(number(seed, purpose, epoch, step))
+    return torch.Generator(device=device).manual_seed(seed)
 
 
 def numpy(seed: int, purpose: str, epoch: int = 0, step: int = 0) -> np.random.Generator:

@@ -198,6 +198,9 @@ class Discovery(Stage):
     novel_head: Literal["random", "kmeans", "inputs"] = "random"
     """How the novel head starts: at random (paper), from k-means clusters of the features, or of what goes into the
     part that trains, which is better where that part knows little yet."""
+    trunk_batchnorm: Literal["fixed", "training"] = "fixed"
+    """BatchNorm of the frozen trunk. fixed: it keeps the statistics of pre-training. training: it normalises by each
+    batch, and its running statistics move (published code)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

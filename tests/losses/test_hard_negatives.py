@@ -246,3 +246,31 @@ def test_memory_at_the_size_of_imagenet_batches(tmp_path: Path) -> None:
 
     assert peak_memory(vectors, tmp_path / "vectors.json") > 200
     assert peak_memory(scalars, tmp_path / "scalars.json") < 200
+
+
+@pytest.mark.parametrize(("stored", "k"), [(30, 7), (30, 30), (5, 12)])
+def test_distinct_partners_are_permutations(stored: int, k: int) -> None:
+    """A mixture with μ near 0 is the labelled entry itself: which entries a round has drawn can be read off."""
+    z, queue_l = normal(0, 1, 40), torch.eye(40, dtype=torch.float64)[:stored]
+    queue_u = torch.eye(40, dtype=torch.float64)[-1:].repeat(k, 1)
+    found = hard_negatives(
+        z, queue_u, queue_l, k_easy=k, k_hard=k, rounds=1, mixes=(1e-9,), distinct=True, generator=generator(3)
+    )
+    cosines = (F.normalize(z, dim=1) @ queue_l.T)[0]
+    counts = (found[0, :, None] - cosines).abs().lt(1e-6).sum(dim=0)  # how often each entry was drawn
+    assert int(counts.sum()) == k
+    assert int(counts.max()) == -(-k // stored)
+    assert int(counts.min()) == k // stored
+
+
+def test_squares_bring_the_mixtures_alone_to_unit_length() -> None:
+    z, queue_u, queue_l = normal(1, 3, 8), normal(2, 9, 8), normal(3, 9, 8)
+    options: dict[str, Any] = {"k_easy": 9, "k_hard": 90, "rounds": 2, "distinct": True}
+    squares = queue_u.square().sum(dim=1), queue_l.square().sum(dim=1)
+    found = hard_negatives(z, queue_u, queue_l, generator=generator(), unit=True, squares=squares, **options)
+    order = (F.normalize(z, dim=1) @ queue_u.T).argsort(dim=1)  # by the products, not by the cosines
+    drawn = torch.rand(3, 2, 9, generator=generator()).argsort(dim=2).flatten(1)
+    expected = literal.hard_negatives(
+        z, queue_u, queue_l, easy=order.tolist(), drawn=drawn.tolist(), k_hard=90, mixes=(1 / 3, 2 / 3)
+    )
+    torch.testing.assert_close(found.sort(dim=1, descending=True).values, expected)

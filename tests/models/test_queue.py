@@ -131,3 +131,20 @@ def test_products_are_state() -> None:
     restored.load_state_dict(products.state_dict())
     expected = F.normalize(queue_u.filled(), dim=1) @ queue_l.filled().T
     torch.testing.assert_close(restored.filled(queue_u, queue_l), expected)
+
+
+def test_a_queue_may_start_with_random_vectors() -> None:
+    queue = Queue(50, 300, torch.Generator().manual_seed(1))
+    assert len(queue) == 50
+    assert not queue.replaced
+    lengths = queue.filled().norm(dim=1)
+    assert bool(((lengths - 1).abs() < 0.1).all())
+    assert lengths.std() > 0
+    assert abs(float(queue.filled().mean())) < 0.005
+    assert queue.filled_labels().tolist() == [-1] * 50
+    before = queue.filled().clone()
+    assert queue.push(torch.ones(2, 300), torch.tensor([4, 5])) == [slice(0, 2)]
+    assert queue.filled_labels().tolist() == [4, 5] + [-1] * 48
+    assert torch.equal(queue.filled()[2:], before[2:])
+    queue.push(torch.ones(48, 300))
+    assert queue.replaced

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
+from unveil import rng
 from unveil.data import augment
 from unveil.data.items import Images, Items, Vectors
 from unveil.data.pictures import center, crop, read_image
@@ -68,7 +69,7 @@ class ImageViews:
     def _view(self, x: Tensor, seed: int | None) -> Tensor:
         if seed is None:
             return augment.normalise(x, self.mean, self.std)
-        generator = torch.Generator(self.device).manual_seed(seed)
+        generator = rng.seeded(seed, self.device)
         x = augment.normalise(augment.draw(x, self.config, generator), self.mean, self.std)
         return augment.noisy(x, self.config.noise, generator) if self.config.noise else x
 
@@ -111,7 +112,7 @@ class VectorViews:
             yield tuple(clean if seed is None else self._perturbed(x, seed) for seed in draw.seeds)
 
     def _perturbed(self, x: Tensor, seed: int) -> Tensor:
-        generator = torch.Generator(self.device).manual_seed(seed)
+        generator = rng.seeded(seed, self.device)
         if x.ndim == 2:
             moved = augment.mixed(x, self.config.mix, generator) if self.config.mix else x
             dropped = augment.dropped(moved, self.config.dropout, generator) if self.config.dropout else moved

@@ -21,18 +21,21 @@ def hard_negatives(
     k_hard: int = 400,
     rounds: int = 5,
     mixes: Sequence[float] = (1 / 3, 2 / 3),
+    distinct: bool = False,
     generator: torch.Generator | None = None,
     cosines: tuple[Tensor, Tensor] | None = None,
     products: Tensor | None = None,
     unit: bool = False,
+    squares: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """η_k (Eq. 12-14): cosines (B, k_hard) of each query to its hardest mixed negatives, differentiable in z.
 
     z: (B, D); queue_u: (M_u, D); queue_l: (M_l, D), filled slots only. The `k_easy` queue entries least similar to a
     query are each mixed with a random labelled entry, `rounds` times and with every μ of `mixes`; the `k_hard` most
-    similar mixtures are kept (fewer where fewer exist).
+    similar mixtures are kept (fewer where fewer exist). `distinct`: no labelled entry is drawn twice in a round.
     To save work, a caller may pass `cosines` of z with both queues, (B, M_u) and (B, M_l), and `products`, which is
-    queue_u @ queue_l.T. `unit`: the rows of both queues have length 1.
+    queue_u @ queue_l.T. `unit`: the rows of both queues have length 1. With `unit` and `squares`, |u|² (M_u,) and
+    |l|² (M_l,), products count as cosines all the same, and the mixtures alone are brought to length 1.
     """
     batch, stored_u, stored_l = len(z), len(queue_u), len(queue_l)
     k_easy = min(k_easy, stored_u)
@@ -49,11 +52,13 @@ def hard_negatives(
         zu = cosines_u if length_u is None else cosines_u * length_u
         zl = cosines[1] if length_l is None else cosines[1] * length_l
     with torch.no_grad():
-        u = cosines_u.topk(k_easy, dim=1, largest=False, sorted=False).indices
+        u = cosines_u.topk(k_easy, dim=1, largest=False, sorted=distinct).indices  # the easiest gets the first partner
         u = u.repeat(1, rounds)  # (B, rounds * k_easy)
-        l = torch.randint(stored_l, u.shape, generator=generator, device=z.device)  # noqa: E741
+        l = _partners(batch, rounds, k_easy, stored_l, distinct, generator, z.device)  # noqa: E741
         ul = pair_products(queue_u, queue_l, u, l) if products is None else _at(products, u, l)
-        uu, ll = (1.0, 1.0) if length_u is None or length_l is None else (length_u[u] ** 2, length_l[l] ** 2)
+        if length_u is not None and length_l is not None:
+            squares = length_u**2, length_l**2
+        uu, ll = (1.0, 1.0) if squares is None else (squares[0][u], squares[1][l])
     return hardest_mixtures(zu, zl, u, l, ul, mixes=mixes, k_hard=k_hard, squares=(uu, ll))
 
 
@@ -95,6 +100,25 @@ def hardest_mixtures(
         scale = torch.cat(lengths, dim=1).gather(1, chosen)
         a, b = a.gather(1, pair), b.gather(1, pair)
     return (chosen_mu * za.gather(1, a) + (1 - chosen_mu) * zb.gather(1, b)) * scale
+
+
+def _partners(
+    batch: int,
+    rounds: int,
+    k_easy: int,
+    stored: int,
+    distinct: bool,
+    generator: torch.Generator | None,
+    device: torch.device,
+) -> Tensor:
+    """(B, rounds * k_easy): the labelled entry that each easy negative is mixed with, round after round.
+
+    With `distinct` a round is the beginning of a random permutation, which is repeated where it is too short.
+    """
+    if not distinct:
+        return torch.randint(stored, (batch, rounds * k_easy), generator=generator, device=device)
+    order = torch.rand(batch, rounds, stored, generator=generator, device=device).argsort(dim=2)
+    return order.repeat(1, 1, -(-k_easy // stored))[:, :, :k_easy].flatten(1)
 
 
 def _lengths(queue: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ def calibrated_threshold(z: Tensor, y: Tensor, default: float = 0.95) -> Tensor:
 
 
 def _cosines(z: Tensor) -> Tensor:
-    z = F.normalize(z.detach().float(), dim=1)
+    z = F.normalize(z.detach().to(torch.promote_types(z.dtype, torch.float32)), dim=1)
     return z @ z.T
 
 

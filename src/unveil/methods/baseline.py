@@ -44,6 +44,9 @@ class BaseLossSettings(ConsistencySettings):
     """Weight of the binary cross-entropy on pairs of unlabelled rows."""
     consistency_rows: Literal["own", "all"] = "own"
     """own: each row goes through the head of its kind (paper). all: every row goes through both (published code)."""
+    separate_views: bool = False
+    """The two views go through the network one after the other, so that BatchNorm has the statistics of each view alone
+    (published code), and not both at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +82,10 @@ class Outputs:
         return len(self.y)
 
 
-def encode_pair(model: Model, batch: Batch) -> Outputs:
-    """Encode both views in one pass."""
+def encode_pair(model: Model, batch: Batch, *, separate: bool = False) -> Outputs:
+    """Encode both views in one pass, or in two where `separate`; a single row has no statistics of its own."""
+    if separate and len(batch.views[0]) > 1:
+        return Outputs(model.encode(batch.views[0]), model.encode(batch.views[1]), batch.y)
     z, z_hat = model.encode(torch.cat(batch.views)).chunk(2)
     return Outputs(z, z_hat, batch.y)
 
@@ -138,7 +143,7 @@ class Baseline(Method):
         self.config = context.settings_as(BaselineSettings)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        out = encode_pair(self.model, batch)
+        out = encode_pair(self.model, batch, separate=self.config.separate_views)
         return base_losses(self.model, self.config, out, self.pairs_of(out), batch.epoch)
 
     def pairs_of(self, out: Outputs) -> Tensor:

@@ -56,6 +56,7 @@ def variant(
                 k_hard=config.k_hard,
                 rounds=rounds,
                 mixes=config.mixes,
+                distinct=config.partners == "distinct",
                 generator=generator,
                 cosines=(cosines, zl),
                 unit=True,

@@ -32,6 +32,9 @@ class NCLSettings(BaselineSettings):
     """|M|: length of the unlabelled queue."""
     queue_labelled: int | None = None
     """Length of the labelled queue; None: |M|."""
+    queue_start: Literal["empty", "random"] = "empty"
+    """empty: slots that no feature has reached yet do not exist. random: they hold random vectors of about unit length,
+    which count as negatives (published code)."""
     k1: int | None = None
     """Pseudo-positives of a query (0: the second view alone); None: k1_fraction · |M| / C_u."""
     k1_fraction: float = 0.5
@@ -75,6 +78,9 @@ class HNGSettings(NCLSettings):
     """N: how often each easy negative is mixed."""
     mixes: tuple[float, ...] = (1 / 3, 2 / 3)
     """μ: shares of the unlabelled feature in a mixture."""
+    partners: Literal["any", "distinct"] = "any"
+    """How the labelled features of a round are drawn. any: each from the whole queue. distinct: none twice in a round
+    (published code)."""
     variant: Literal["", "v1", "v2", "v3", "v4", "v5", "v6"] = ""
     """A variant of hard negative generation that the paper compares with; "": the method of the paper."""
 
@@ -104,13 +110,19 @@ class NCL(Baseline):
         config = context.settings_as(NCLSettings)
         self.config, self.seed = config, context.seed
         dim = model.encoder.dim
-        self.queue_u = Queue(min(config.queue, len(context.unlabelled)), dim)
-        self.queue_l = Queue(min(config.queue_labelled or config.queue, len(context.labelled)), dim)
+        sizes = (
+            min(config.queue, len(context.unlabelled)),
+            min(config.queue_labelled or config.queue, len(context.labelled)),
+        )
+        self.queue_u, self.queue_l = (
+            Queue(size, dim, rng.generator(context.seed, purpose) if config.queue_start == "random" else None)
+            for size, purpose in zip(sizes, ("unlabelled queue", "labelled queue"), strict=True)
+        )
         self.k1 = self.neighbors(self.queue_u.size)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         config, split = self.config, batch.labelled
-        out = encode_pair(self.model, batch)
+        out = encode_pair(self.model, batch, separate=config.separate_views)
         losses = base_losses(self.model, config, out, self.pairs_of(out), batch.epoch)
         if batch.epoch >= config.ncl_start and config.ncl_weight:
             z = F.normalize(out.z[split:], dim=1)
@@ -174,6 +186,8 @@ class NCLWithHNG(NCL):
         self.config = context.settings_as(HNGSettings)
         store = not self.config.variant and self.queue_u.size * self.queue_l.size <= MOST_PRODUCTS
         self.products = Products(self.queue_u.size, self.queue_l.size) if store else None
+        if self.products is not None and self.queue_u.starts_filled:
+            self.products.fill(self.queue_u, self.queue_l)
         self._to_labelled: Tensor | None = None
 
     def queues_changed(self, slots_u: list[slice], slots_l: list[slice]) -> None:
@@ -202,8 +216,16 @@ class NCLWithHNG(NCL):
             k_hard=config.k_hard,
             rounds=config.rounds,
             mixes=config.mixes,
+            distinct=config.partners == "distinct",
             generator=generator,
             cosines=(cosines, to_labelled),
             products=None if self.products is None else self.products.filled(self.queue_u, self.queue_l),
             unit=True,
+            squares=self._squares(),
         )
+
+    def _squares(self) -> tuple[Tensor, Tensor] | None:
+        """|u|² and |l|² of the queue entries; None where all are 1."""
+        if not self.queue_u.starts_filled or (self.queue_u.replaced and self.queue_l.replaced):
+            return None
+        return self.queue_u.filled().square().sum(dim=1), self.queue_l.filled().square().sum(dim=1)

@@ -41,7 +41,7 @@ class Ranking(Method):
         self.config = context.settings_as(RankingSettings)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        return self.base_losses(encode_pair(self.model, batch), batch.epoch)
+        return self.base_losses(encode_pair(self.model, batch, separate=self.config.separate_views), batch.epoch)
 
     def base_losses(self, out: Outputs, epoch: int, known_head: nn.Module | None = None) -> dict[str, Tensor]:
         """ℓ_base with the method's own pairs."""
@@ -66,7 +66,7 @@ class RankingPlus(Ranking):
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         head, config = self.model.joint_head, self.config
         assert head is not None
-        out = encode_pair(self.model, batch)
+        out = encode_pair(self.model, batch, separate=config.separate_views)
         losses = self.base_losses(out, batch.epoch, known_head=head)
         z = out.z[out.labelled :]
         if len(z):

@@ -129,6 +129,6 @@ class UNO(Method):
 def _prototypes(head: Head, temperature: float) -> Prototypes:
     """Prototypes in the directions of a linear head that was trained before."""
     assert isinstance(head, nn.Linear)
-    prototypes = Prototypes(head.in_features, head.out_features, temperature)
+    prototypes = Prototypes(head.in_features, head.out_features, temperature).to(head.weight.device)
     prototypes.weight.copy_(F.normalize(head.weight, dim=1))
-    return prototypes.to(head.weight.device)
+    return prototypes

@@ -15,7 +15,7 @@ def features(model: Model, views: Views, rows: Rows) -> Tensor:
     """Features (n, D) of rows without augmentation, with the model in evaluation mode."""
     model.eval()
     parts = [model.encode(x) for (x,) in views.stream(clean_draws(rows, CHUNK))]
-    return torch.cat(parts) if parts else torch.zeros(0, model.encoder.dim)
+    return torch.cat(parts) if parts else torch.zeros(0, model.encoder.dim, device=model.device)
 
 
 @torch.no_grad()

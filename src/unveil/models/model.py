@@ -18,6 +18,7 @@ from unveil.errors import UnveilError
 from unveil.models.encoder import Encoder, build_encoder
 from unveil.models.freeze import frozen
 from unveil.models.heads import Head, describe_head, drawn
+from unveil.models.resnet import at_least_float32
 from unveil.tables import build
 
 CHUNK = 16
@@ -31,8 +32,9 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": t
 class Model(nn.Module):
     """Encoder, known head, novel head and the heads that a method adds.
 
-    After `freeze_trunk` a folded copy of the trunk does the work without a gradient; after `skip_trunk` the inputs
-    already are the trunk's outputs.
+    After `freeze_trunk` a folded copy of the trunk does the work without a gradient; after `freeze_trunk_weights` the
+    trunk itself does, with a BatchNorm that goes on as in training; after `skip_trunk` the inputs already are the
+    trunk's outputs.
     """
 
     def __init__(self, encoder: Encoder, known_head: Head, novel_head: Head, precision: torch.dtype) -> None:
@@ -45,10 +47,16 @@ class Model(nn.Module):
         self.comparable = False  # whether logits of known_head and novel_head are on one scale
         self.precision = precision
         self._inference_trunk: list[nn.Module] = []  # in a list, so that it is no part of the state
+        self._trunk_weights_frozen = False
 
     def freeze_trunk(self) -> None:
         """Run the trunk folded and without gradient from now on."""
         self._inference_trunk = [frozen(self.encoder.trunk, self.precision)]
+
+    def freeze_trunk_weights(self) -> None:
+        """Run the trunk without gradient from now on; in training its BatchNorm takes the statistics of each batch, and
+        its running statistics move."""
+        self._inference_trunk, self._trunk_weights_frozen = [], True
 
     def skip_trunk(self) -> None:
         """Take the trunk's outputs as inputs from now on."""
@@ -57,19 +65,20 @@ class Model(nn.Module):
     def trunk(self, x: Tensor) -> Tensor:
         """Trunk features of a batch."""
         if not self._inference_trunk:
-            with self.autocast():
+            with torch.set_grad_enabled(torch.is_grad_enabled() and not self._trunk_weights_frozen), self.autocast():
                 return self.encoder.trunk(x)  # type: ignore[no-any-return]
         return in_chunks(self._inference_trunk[0], x.to(self.precision))
 
     def encode(self, x: Tensor) -> Tensor:
-        """z (B, D) in float32."""
+        """z (B, D), in float32 also where the encoder computes in less."""
         with self.autocast():
-            return self.encoder.tail(self.trunk(x)).float()  # type: ignore[no-any-return]
+            return at_least_float32(self.encoder.tail(self.trunk(x)))
 
     def trained(self) -> list[nn.Parameter]:
         """The parameters that may change: all, or tail and heads once the trunk is frozen."""
         heads = [self.known_head, self.novel_head, self.joint_head, self.further_heads]
-        parts = [self.encoder.tail if self._inference_trunk else self.encoder, *heads]
+        frozen_trunk = bool(self._inference_trunk) or self._trunk_weights_frozen
+        parts = [self.encoder.tail if frozen_trunk else self.encoder, *heads]
         return [parameter for part in parts if part is not None for parameter in part.parameters()]
 
     def joint(self, z: Tensor) -> Tensor | None:
@@ -85,7 +94,7 @@ class Model(nn.Module):
 
     def autocast(self) -> AbstractContextManager[object]:
         """Mixed precision where it was chosen."""
-        if self.precision == torch.float32:
+        if self.precision.itemsize >= 4:
             return contextlib.nullcontext()
         return torch.autocast(self.device.type, self.precision)
 

@@ -8,21 +8,31 @@ from torch import Tensor, nn
 class Queue(nn.Module):
     """Holds the last `size` features. Losses see only the filled slots.
 
-    The state dict includes the write position: a resumed run continues with the same queue.
+    With a `generator` all slots are filled from the start, by random vectors of about length 1 without a label. The
+    state dict includes the write position: a resumed run continues with the same queue.
     """
 
     features: Tensor
     labels: Tensor
 
-    def __init__(self, size: int, dim: int) -> None:
+    def __init__(self, size: int, dim: int, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.size = size
+        self.size, self.starts_filled = size, generator is not None
         self.written = 0  # on the host, so that no step waits for the device
-        self.register_buffer("features", torch.zeros(size, dim))
+        features = torch.zeros(size, dim)
+        if generator is not None:
+            bound = (3 / dim) ** 0.5  # the mean square of each coordinate is 1 / dim
+            features.uniform_(-bound, bound, generator=generator)
+        self.register_buffer("features", features)
         self.register_buffer("labels", torch.full((size,), -1))
 
     def __len__(self) -> int:
-        return min(self.written, self.size)
+        return self.size if self.starts_filled else min(self.written, self.size)
+
+    @property
+    def replaced(self) -> bool:
+        """Whether every slot holds a feature that was pushed."""
+        return self.written >= self.size
 
     def filled(self) -> Tensor:
         """The stored features, (len, D)."""
@@ -35,7 +45,7 @@ class Queue(nn.Module):
     @torch.no_grad()
     def push(self, z: Tensor, y: Tensor | None = None) -> list[slice]:
         """Overwrite the oldest entries with the rows of `z`; returns the changed slots, two slices at the end."""
-        z = F.normalize(z[-self.size :].float(), dim=1)
+        z = F.normalize(z[-self.size :].to(self.features.dtype), dim=1)
         start, done, slots = self.written % self.size, 0, []
         while done < len(z):
             end = min(start + len(z) - done, self.size)
@@ -65,6 +75,11 @@ class Products(nn.Module):
     def __init__(self, size_u: int, size_l: int) -> None:
         super().__init__()
         self.register_buffer("block", torch.zeros(size_u, size_l))
+
+    @torch.no_grad()
+    def fill(self, queue_u: Queue, queue_l: Queue) -> None:
+        """Compute all products."""
+        torch.mm(queue_u.features, queue_l.features.T, out=self.block)
 
     @torch.no_grad()
     def refresh(

@@ -62,7 +62,12 @@ class Pool(nn.Module):
     """The mean over the image: (B, D, h, w) -> (B, D)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.float().mean(dim=(2, 3))
+        return at_least_float32(x).mean(dim=(2, 3))
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """bfloat16 and float16 become float32; float64 stays."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def channels_last(module: nn.Module) -> nn.Module:

@@ -57,8 +57,11 @@ def pretrain(training: Training) -> None:
     """Both stages before discovery, then the frozen trunk and its cache."""
     pretrain_rotation(training)
     pretrain_supervised(training)
-    training.model.freeze_trunk()
-    cache_trunk(training)
+    if training.settings.discovery.trunk_batchnorm == "training":
+        training.model.freeze_trunk_weights()
+    else:
+        training.model.freeze_trunk()
+        cache_trunk(training)
 
 
 def discover(training: Training, start: Labels | None = None) -> list[Metrics]:

@@ -107,6 +107,11 @@ def passes(config: Stage, rows: int, per_step: int) -> int:
 def check(settings: Settings, task: Task, views: Views) -> None:
     """Raise errors now that would otherwise appear after hours of pre-training."""
     method_class(settings.discovery.method)
+    if settings.discovery.trunk_batchnorm == "training" and settings.machine.cache_views:
+        raise UnveilError(
+            f"machine.cache_views is {settings.machine.cache_views}, but with discovery.trunk_batchnorm=training the "
+            "trunk's outputs change in every step: set machine.cache_views=0, or discovery.trunk_batchnorm=fixed"
+        )
     if settings.rotation.epochs == 0:
         return
     if task.items.kind == "vectors":
