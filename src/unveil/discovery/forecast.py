@@ -39,6 +39,8 @@ class Forecast:
     """Lower end of the 90 % interval of the forecast accuracy."""
     high: float | None = None
     """Its upper end."""
+    confidence: float | None = None
+    """Mean confidence on the novel classes before calibration; None where they were not looked at yet."""
     counted: bool = False
     """The number of classes is an estimate: rehearsals estimated theirs too, so the interval includes that error."""
     count_error: float | None = None
@@ -64,7 +66,8 @@ class Forecast:
         if len(angles) > 1:
             variance += float(np.var(angles, ddof=1)) / len(angles)
         middle, reach = float(angles.mean()), INTERVAL * variance**0.5
-        return replace(self, accuracy=share_of(middle), low=share_of(middle - reach), high=share_of(middle + reach))
+        low, high = share_of(middle - reach), share_of(middle + reach)
+        return replace(self, accuracy=share_of(middle), low=low, high=high, confidence=confidence)
 
     def calibrated(self, confidence: NDArray[np.float32]) -> NDArray[np.float32]:
         """The probability that each item is in the right cluster, from the confidence before calibration."""
