@@ -25,7 +25,7 @@ def test_columns_of_noise_are_turned_down() -> None:
     x[:, 3:] *= 10
     x = x.astype(np.float32)
     labels = np.where(y < 8, y, -1)
-    metric = choose_metric(x, labels, seed=0)
+    metric = choose_metric(x, labels)
     base = metric.base(x)
     shaping = metric.shaping(base(x), labels)
     z = base.then(shaping)(x)
@@ -41,5 +41,12 @@ def test_columns_of_noise_are_turned_down() -> None:
 
 def test_without_known_classes_there_is_a_default() -> None:
     x, _ = blobs(3, 20)
-    assert choose_metric(x, np.full(len(x), -1), 0) == Metric()
+    assert choose_metric(x, np.full(len(x), -1)) == Metric()
     assert Metric().shaping(x, np.full(len(x), -1))(x).shape == x.shape
+
+
+def test_only_the_scalings_that_are_given_are_tried() -> None:
+    x, y = blobs(8, 40)
+    labels = np.where(y < 5, y, -1)
+    assert choose_metric(x, labels, ["standard"]).scaling == "standard"
+    assert choose_metric(x, labels) == choose_metric(x.copy(), labels.copy())

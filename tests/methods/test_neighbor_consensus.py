@@ -1,5 +1,6 @@
 """Neighbor consensus: the embedding's gradient, the consensus, and the method as a whole."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,15 @@ from sklearn.datasets import load_digits, make_moons
 from unveil import NovelClassDiscovery
 from unveil.data.neighbor_graph import edge_weights, neighbor_graph
 from unveil.errors import UnveilError
-from unveil.methods.consensus import agreement, consensus, kmeans_labels, ward_labels
+from unveil.methods.consensus import (
+    agreement,
+    average_labels,
+    consensus,
+    evenness,
+    kmeans_labels,
+    most_agreed,
+    ward_labels,
+)
 from unveil.methods.neighbor_consensus import (
     NeighborConsensusSettings,
     discriminant_kmeans,
@@ -50,6 +59,29 @@ def test_blobs_of_unequal_spread_are_told_apart() -> None:
     clusters = find_clusters(x[novel], x[known], y[known], 3, NeighborConsensusSettings(), seed=0)
     assert clustering_accuracy(y[novel], clusters) > 0.95
     assert len(find_clusters(x[:5], x[known], y[known], 3, NeighborConsensusSettings(), seed=0)) == 5
+
+
+def test_classes_of_unequal_size_are_found_whole() -> None:
+    """k-means splits the large classes; known classes show that such sizes are not those of equal classes."""
+    x, y = load_digits(return_X_y=True)
+    kept = np.concatenate([np.flatnonzero(y == c)[: 15 if c in (6, 8) else 150] for c in range(10)])
+    x, y = x[kept].astype(np.float32), y[kept]
+    known, novel = y < 5, y >= 5
+    config = NeighborConsensusSettings()
+    found = find_clusters(x[novel], x[known], y[known], 5, config, seed=0)
+    even = find_clusters(x[novel], x[known], y[known], 5, replace(config, unequal=1.0), seed=0)
+    assert clustering_accuracy(y[novel], found) > clustering_accuracy(y[novel], even) + 0.05
+    np.testing.assert_array_equal(found, find_clusters(x[novel], x[known], y[known], 5, config, seed=0))
+
+
+def test_sizes_of_clusters() -> None:
+    assert evenness(np.repeat(np.arange(4), 25), 4) == pytest.approx(1.0)
+    assert evenness(np.repeat(np.arange(4), [97, 1, 1, 1]), 4) < 0.2
+    x, y = blobs(3, 2000, apart=3.0)
+    kept = np.concatenate([np.flatnonzero(y == c)[: (10, 2000, 1500)[c]] for c in range(3)])
+    assert clustering_accuracy(y[kept], average_labels(x[kept], 3, 0)) == 1.0
+    partitions = [y, (y + 1) % 3, np.zeros_like(y)]
+    assert clustering_accuracy(y, most_agreed(partitions)) == 1.0
 
 
 def test_planes_or_neighbors() -> None:

@@ -49,7 +49,7 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
         console.print(reason, soft_wrap=True)
         preparation = replace(preparation, reduction=reduction)
         return Scaled(task=preparation.reduced(smaller), rows=rows, preparation=preparation)
-    metric = choose_metric(x, smaller.labels, seed)
+    metric = choose_metric(x, smaller.labels)
     console.print(metric.describe(), soft_wrap=True)
     base = metric.base(x)
     unshaped = replace(preparation, reduction=base).reduced(smaller)

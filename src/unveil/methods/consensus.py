@@ -11,7 +11,7 @@ from unveil import rng
 from unveil.numerics import Labels, Matrix, squared_distances
 
 WARD_ROWS = 2500
-"""Rows of a Ward tree: its cost grows with their square."""
+"""Rows of a tree: its cost grows with their square."""
 
 
 def kmeans_labels(x: Matrix, clusters: int, seed: int, n_init: int = 3) -> Labels:
@@ -31,6 +31,17 @@ def ward_labels(x: Matrix, clusters: int, seed: int) -> Labels:
     return kmeans_from(x, centers)
 
 
+def average_labels(x: Matrix, clusters: int, seed: int) -> Labels:
+    """Average linkage of some rows, whose clusters may be of any size; the others follow their nearest drawn row."""
+    some = rng.numpy(seed, "average linkage").permutation(len(x))[:WARD_ROWS]
+    parts = fcluster(linkage(x[some].astype(np.float64), "average"), clusters, "maxclust") - 1
+    labels = np.empty(len(x), dtype=np.int64)
+    for start in range(0, len(x), WARD_ROWS):
+        here = slice(start, start + WARD_ROWS)
+        labels[here] = parts[squared_distances(x[here], x[some]).argmin(axis=1)]
+    return labels
+
+
 def kmeans_from(x: Matrix, centers: Matrix) -> Labels:
     """Labels of k-means that starts from these centers."""
     labels: Labels = KMeans(len(centers), init=_contiguous(centers), n_init=1).fit_predict(_contiguous(x))
@@ -46,6 +57,18 @@ def agreement(partitions: Sequence[Labels]) -> Matrix:
             pairs[i, j] = pairs[j, i] = adjusted_rand_score(partitions[i], partitions[j])
     mean: Matrix = ((pairs.sum(axis=1) - 1) / max(1, count - 1)).astype(np.float32)
     return mean
+
+
+def most_agreed(partitions: Sequence[Labels]) -> Labels:
+    """The partition that agrees most with the others."""
+    return partitions[int(agreement(partitions).argmax())]
+
+
+def evenness(labels: Labels, clusters: int) -> float:
+    """How even the sizes of clusters are: their entropy as a share of the largest possible; 1 means equal sizes."""
+    shares = np.bincount(labels, minlength=clusters) / len(labels)
+    shares = shares[shares > 0]
+    return float(-(shares * np.log(shares)).sum() / np.log(clusters))
 
 
 def consensus(partitions: Sequence[Labels], clusters: int, seed: int) -> Labels:

@@ -7,7 +7,8 @@ dimensions, for several sizes of the neighborhood. k-means clusters of all these
 Nothing is trained that could undo good clusters: the novel head is a vote of neighbors.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +16,15 @@ import torch
 
 from unveil import rng
 from unveil.data.neighbor_graph import edge_weights, neighbor_graph
-from unveil.methods.consensus import consensus, kmeans_from, kmeans_labels, ward_labels
+from unveil.methods.consensus import (
+    average_labels,
+    consensus,
+    evenness,
+    kmeans_from,
+    kmeans_labels,
+    most_agreed,
+    ward_labels,
+)
 from unveil.methods.method import Context, Method
 from unveil.methods.neighbor_embedding import embed
 from unveil.models.heads import NeighborVote
@@ -26,6 +35,8 @@ from unveil.settings import MethodSettings, expect
 LINEAR_ROWS = 4000
 """Known rows on which it is tested whether classes are separated by planes or by neighbors."""
 SHRINKAGE = 1.0
+EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
+"""Known rows, and draws of them, that show which sizes k-means finds where classes are equally large."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +53,10 @@ class NeighborConsensusSettings(MethodSettings):
     """Rows that are embedded; the others follow the vote of their neighbors."""
     vote: int = 15
     """Neighbors that vote on the cluster of an item."""
+
+    unequal: float = 0.02
+    """Sizes count as unequal where their evenness (entropy as a share of the largest) is by this much below that of
+    equally large known classes; then average linkage is used, whose clusters may be of any size."""
 
     def __post_init__(self) -> None:
         expect(
@@ -88,16 +103,71 @@ def find_clusters(
     """(n,): the cluster of each row of z."""
     if clusters < 2 or len(z) <= max(clusters, 10):
         return kmeans_labels(z, min(clusters, len(z)), seed)
-    graph = neighbor_graph(z, max(config.neighbors))
-    partitions = []
-    for k, dimensions in zip(config.neighbors, config.dimensions, strict=True):
-        places = embed(edge_weights(graph.nearest(k)), min(dimensions, len(z) - 3), seed)
-        partitions.append(ward_labels(places, clusters, seed))
-        partitions += [kmeans_labels(places, clusters, 100 * seed + start) for start in range(config.starts)]
+    places = embeddings(z, config, seed)
+    partitions = [labels for place in places for labels in kmeans_partitions(place, clusters, config, seed)]
+    if unequal_sizes(partitions, z_known, y_known, clusters, config, seed):
+        return most_agreed([average_labels(place, clusters, seed) for place in places])
     labels = consensus(partitions, clusters, seed)
     if separated_by_planes(z_known, y_known, seed):
         return discriminant_kmeans(z, labels, z_known, y_known, clusters)
     return labels
+
+
+def embeddings(z: Matrix, config: NeighborConsensusSettings, seed: int) -> list[Matrix]:
+    """The rows of z placed in a few dimensions, once for each number of neighbors."""
+    graph = neighbor_graph(z, max(config.neighbors))
+    return [
+        embed(edge_weights(graph.nearest(k)), min(dimensions, len(z) - 3), rng.number(seed, "embedding", number))
+        for number, (k, dimensions) in enumerate(zip(config.neighbors, config.dimensions, strict=True))
+    ]
+
+
+def kmeans_partitions(places: Matrix, clusters: int, config: NeighborConsensusSettings, seed: int) -> list[Labels]:
+    """k-means from a Ward tree, and k-means from random starts."""
+    runs = [kmeans_labels(places, clusters, 100 * seed + start) for start in range(config.starts)]
+    return [ward_labels(places, clusters, seed), *runs]
+
+
+def unequal_sizes(
+    partitions: Sequence[Labels],
+    z_known: Matrix,
+    y_known: Labels,
+    clusters: int,
+    config: NeighborConsensusSettings,
+    seed: int,
+) -> bool:
+    """Whether sizes differ more than those that k-means finds for known classes of one size.
+
+    k-means splits large classes and joins small ones, so that sizes that differ even then differ a lot.
+    """
+    found = float(np.mean([evenness(labels, clusters) for labels in partitions]))
+    if found >= 1 - config.unequal:
+        return False
+    size = len(partitions[0]) // clusters
+    return found < known_evenness(z_known, y_known, clusters, size, config, seed) - config.unequal
+
+
+def known_evenness(
+    z: Matrix, y: Labels, clusters: int, size: int, config: NeighborConsensusSettings, seed: int
+) -> float:
+    """Evenness of the sizes that k-means finds for as many known classes that are all of this size."""
+    classes, counts = np.unique(y, return_counts=True)
+    count = min(clusters, len(classes))
+    if count < 2:
+        return 1.0
+    each = max(10, int(min(np.median(counts), size, EQUAL_ROWS // count)))
+    middle = len(config.neighbors) // 2
+    one = replace(config, neighbors=config.neighbors[middle:][:1], dimensions=config.dimensions[middle:][:1])
+    found = []
+    for number in range(EQUAL_DRAWS):
+        draw = rng.numpy(seed, "equal sizes", number)
+        chosen = draw.permutation(classes)[:count]
+        rows = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:each] for label in chosen])
+        if len(rows) <= max(count, 10):
+            return 1.0
+        (places,) = embeddings(z[rows], one, rng.number(seed, "equal sizes", number))
+        found += [evenness(labels, count) for labels in kmeans_partitions(places, count, config, seed)]
+    return float(np.mean(found))
 
 
 def separated_by_planes(z: Matrix, y: Labels, seed: int) -> bool:

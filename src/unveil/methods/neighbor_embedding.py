@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import eigsh
 
 from unveil import rng
-from unveil.numerics import Matrix
+from unveil.numerics import Matrix, squared_distances
 
 ITERATIONS, NEGATIVES = 100, 200
 
@@ -40,20 +40,26 @@ def embed(weights: sp.csr_matrix, dimensions: int, seed: int) -> Matrix:
     y = (y - y.mean(axis=0)) / np.maximum(y.std(axis=0), 1e-12)
     y = np.clip(y, -4, 4) + 1e-2 * draw.standard_normal(y.shape).astype(np.float32)
     shares = sp.diags(1 / np.maximum(np.asarray(weights.sum(axis=1)).ravel(), 1e-12)) @ weights
-    edges = (shares + shares.T).tocsr().astype(np.float32)  # an edge pulls both of its ends
+    edges = sp.triu(shares + shares.T, k=1, format="csr").astype(np.float32)  # an edge pulls both of its ends
     edges.sort_indices()
     w, i, j = edges.data.copy(), np.repeat(np.arange(n), np.diff(edges.indptr)), edges.indices
+    ends, other_ends = (np.empty((len(w), y.shape[1]), dtype=np.float32) for _ in range(2))
     mean, square = np.zeros_like(y), np.zeros((n, 1), dtype=np.float32)
     negatives = min(NEGATIVES, n)
     for step in range(ITERATIONS):
-        apart = y[i] - y[j]
+        apart = np.take(y, i, axis=0, out=ends, mode="clip")
+        apart -= np.take(y, j, axis=0, out=other_ends, mode="clip")
         edges.data = w / (1 + np.einsum("ed,ed->e", apart, apart))
-        pull = np.asarray(edges.sum(axis=1)) * y - edges @ y
+        strength = np.bincount(i, edges.data, n) + np.bincount(j, edges.data, n)
+        pull = strength.astype(np.float32)[:, None] * y - edges @ y - edges.T @ y
         others = y[draw.choice(n, negatives, replace=False)]
-        q = np.square(y).sum(axis=1)[:, None] + np.square(others).sum(axis=1) - 2 * (y @ others.T)
-        q = 1 / (1 + np.maximum(q, 0))  # (n, negatives)
-        push = np.square(q) / q.sum(axis=1, keepdims=True)
-        gradient = 2 * pull - 4 * (push.sum(axis=1, keepdims=True) * y - push @ others)
+        q = squared_distances(y, others)  # (n, negatives)
+        q += 1
+        np.reciprocal(q, out=q)
+        total = q.sum(axis=1, keepdims=True)
+        np.square(q, out=q)
+        q /= total
+        gradient = 2 * pull - 4 * (q.sum(axis=1, keepdims=True) * y - q @ others)
         mean = 0.9 * mean + 0.1 * gradient  # Adam, with one step size for each row
         square = 0.99 * square + 0.01 * np.square(gradient).mean(axis=1, keepdims=True)
         rate = 0.1 * min(1.0, 2 * (1 - step / ITERATIONS))
