@@ -109,12 +109,12 @@ def test_a_rehearsal_keeps_items_labels_and_names_together() -> None:
 
 def test_where_the_number_is_an_estimate_rehearsals_estimate_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = recipe.load("vectors", ["rehearsals=2", "machine.device=cpu"])
-    estimate = rehearsal.estimate_classes
+    estimate = rehearsal.estimate_novel
 
     def too_many(*args: object, **options: object) -> object:
         return replace(estimate(*args, **options), number=6)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rehearsal, "estimate_classes", too_many)
+    monkeypatch.setattr(rehearsal, "estimate_novel", too_many)
     given, options = task(8), candidates(settings)
     told, guessed = (
         rehearse(given, settings, options, storage=None, console=Console(quiet=True), counted=counted)

@@ -123,6 +123,6 @@ def test_digits_by_default(tmp_path: Path) -> None:
 
 def test_known_classes_among_the_unlabelled_items_are_for_other_methods() -> None:
     x, y = blobs(4, 40)
-    fit = NovelClassDiscovery(n_novel=1, method="neighbor-consensus", known_in_unlabelled=True, rehearsals=0)
+    fit = NovelClassDiscovery(n_novel=1, method="uno", known_in_unlabelled=True, rehearsals=0)
     with pytest.raises(UnveilError, match="looks for novel classes alone"):
         fit.fit(x, np.where(np.arange(len(y)) % 2, -1, y))

@@ -70,7 +70,9 @@ def fitted_to_sizes(candidate: Candidate, start: Labels, settings: Settings) -> 
 def usual(options: Sequence[Candidate], known_in_unlabelled: bool) -> Candidate:
     """The candidate that is taken where nothing was rehearsed: the method as the recipe has it.
 
-    Where known classes are among the unlabelled items it is k-means: its start tells known items from others by their
-    neighbors, and training may undo that.
+    Where known classes are among the unlabelled items and the method trains, it is k-means: its start tells known items
+    from others by their neighbors, and training may undo that.
     """
-    return options[0 if known_in_unlabelled else min(1, len(options) - 1)]
+    first = options[min(1, len(options) - 1)]
+    undoes = known_in_unlabelled and first.method is not None and method_class(first.method).trains
+    return options[0] if undoes else first

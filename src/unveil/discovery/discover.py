@@ -15,16 +15,18 @@ from unveil.data.items import PIECE, Rows
 from unveil.data.task import UNLABELLED, Task, Truth
 from unveil.discovery.candidates import KMEANS, Candidate, candidates, fitted_to_sizes
 from unveil.discovery.clusters import Clusters
-from unveil.discovery.count import Estimate, check_count, estimate_classes
+from unveil.discovery.count import Estimate, check_count
 from unveil.discovery.fit import Trained, clean_vectors, points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.known_neighbors import warn_of_known_classes
 from unveil.discovery.predictor import Predictor
 from unveil.discovery.preparation import Preparation
+from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import not_rehearsed, rehearse
 from unveil.discovery.scaled import scale
 from unveil.errors import UnveilError
 from unveil.methods.catalog import METHODS, method_class
+from unveil.methods.method import Method
 from unveil.models.inference import features
 from unveil.numerics import Labels, Matrix, mean_directions, squared_distances, unit_rows
 from unveil.settings import Augment, Data, Settings
@@ -92,20 +94,19 @@ def discover(
         assert training is not None
         return _known_only(task, smaller, training, preparation, rows, keep_features)
 
+    # Unlabelled rows of known classes.
+    smaller = replace(smaller, known_in_unlabelled=task.known_in_unlabelled and bool(task.known))
+    recognised = None
+    if smaller.known_in_unlabelled and method_class(settings.discovery.method).takes_recognised:
+        recognised = recognised_rows(smaller, points, settings.seed, scaled.unshaped, scaled.shape)
+
     # The number of novel classes.
     estimate = None
     counted = points if scaled.for_counting is None else scaled.for_counting
     if task.n_novel is None:
-        estimate = estimate_classes(
-            counted[smaller.labelled],
-            smaller.labels[smaller.labelled],
-            counted[smaller.unlabelled],
-            seed=settings.seed,
-            known_in_unlabelled=task.known_in_unlabelled,
-        )
+        estimate = estimate_novel(smaller, counted, recognised, settings.seed)
         console.print(estimate.sentence(), soft_wrap=True)
-        smaller = replace(smaller, n_novel=estimate.number)
-    smaller = replace(smaller, known_in_unlabelled=task.known_in_unlabelled and bool(task.known))
+        smaller = replace(smaller, n_novel=max(1, estimate.number))
     if training is not None:
         training.task = smaller
     notes: list[str] = []
@@ -117,7 +118,7 @@ def discover(
     # The clusters that training starts from, and the candidates that are compared.
     start = None
     if settings.compare or smaller.known_in_unlabelled or training is None:
-        start = start_clusters(smaller, points, settings.seed)
+        start = start_clusters(smaller, points, settings.seed, recognised)
     options: tuple[Candidate, ...] = (KMEANS,)
     if training is not None:
         sizes = np.zeros(0, dtype=np.int64) if start is None else start.labels
@@ -144,7 +145,8 @@ def discover(
     if training is not None:
         if plain is None:
             plain = kmeans(training, "features")
-        trained = train_candidate(training, smaller, candidate, None if start is None else start.labels, storage)
+        begun = None if start is None else start.labels
+        trained = train_candidate(training, smaller, candidate, begun, storage, recognised)
         notes += trained.warnings
     predictor = _predictor(training, trained, preparation, smaller, candidate, start, points)
     finished = _Finished(task, smaller, training, predictor, trained, start, plain, scaled.rows)
@@ -162,12 +164,16 @@ def discover(
 def _check_start(settings: Settings) -> None:
     """Where clusters must stand for known classes too, the method has to start from the clusters that it is given."""
     method = method_class(settings.discovery.method)
-    if not method.starts_from_clusters and not method.is_kmeans:
-        usable = [name for name, one in METHODS.items() if one.starts_from_clusters or one.is_kmeans]
+    if not _finds_known(method):
+        usable = [name for name, one in METHODS.items() if _finds_known(one)]
         raise UnveilError(
             f"the method {settings.discovery.method} looks for novel classes alone, and unlabelled items may be of "
             f"known classes here: use {', '.join(usable)}"
         )
+
+
+def _finds_known(method: type[Method]) -> bool:
+    return method.starts_from_clusters or method.takes_recognised or method.is_kmeans
 
 
 def explain(candidate: Candidate, options: tuple[Candidate, ...], forecast: Forecast, *, known: bool) -> str:

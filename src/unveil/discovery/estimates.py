@@ -11,11 +11,12 @@ from rich.console import Console
 from unveil.data.known_new import read_task
 from unveil.data.task import Task
 from unveil.discovery.candidates import candidates
-from unveil.discovery.count import Estimate, estimate_classes
+from unveil.discovery.count import Estimate
 from unveil.discovery.fit import clean_vectors
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.options import own_settings, prepare
 from unveil.discovery.preparation import PIXELS
+from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
 from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.errors import UnveilError
@@ -28,14 +29,9 @@ def count_classes(
 ) -> Estimate:
     """The number of novel classes in NEW, by all criteria."""
     task, points, _ = _vectors(known, new, encoder, seed, device, stages)
-    return estimate_classes(
-        points[task.labelled],
-        task.labels[task.labelled],
-        points[task.unlabelled],
-        seed=seed,
-        compare=True,
-        known_in_unlabelled=known_in_unlabelled,
-    )
+    task = replace(task, known_in_unlabelled=known_in_unlabelled)
+    recognised = recognised_rows(task, points, seed) if known_in_unlabelled else None
+    return estimate_novel(task, points, recognised, seed, compare=True)
 
 
 def rehearse_known(

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unveil.data.task import Task
+from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.candidates import Candidate
 from unveil.discovery.clusters import Clusters, assigned, kmeans, semi_kmeans
 from unveil.discovery.known_neighbors import recognise
@@ -53,37 +53,52 @@ def points_of(training: Training) -> Matrix:
     return points
 
 
-def start_clusters(task: Task, points: Matrix, seed: int) -> Clusters:
+def start_clusters(task: Task, points: Matrix, seed: int, recognised: Labels | None = None) -> Clusters:
     """k-means clusters of the unlabelled rows, from which training starts.
 
     Where unlabelled rows may be of known classes, each known class has its mean as center, and k-means runs on the rows
     that are not recognised as known. With too few rows to recognise known classes, k-means runs on all rows and keeps
-    labelled rows in their classes.
+    labelled rows in their classes. `recognised`: labels of all rows, where known ones have been recognised already.
     """
     rows = task.unlabelled
     if not task.known_in_unlabelled:
         return kmeans(points[rows], task.n_clusters, seed)
     assert task.n_novel is not None
     n_known, labelled, y = len(task.known), points[task.labelled], task.labels[task.labelled]
-    recognised = recognise(labelled, y, points[rows], seed)
-    if recognised is None or (~recognised.known).sum() <= task.n_novel:
+    if recognised is None:
+        recognised = _recognised(task, points, seed)
+    if recognised is None or (recognised == UNLABELLED).sum() <= task.n_novel:
         return semi_kmeans(points[rows], labelled, y, task.n_clusters, seed)
-    drawn = points[rows[recognised.unlabelled]]
-    known = (
-        np.concatenate([labelled, drawn[recognised.known]]),
-        np.concatenate([y, recognised.label[recognised.known]]),
-    )
-    means = sums_by_label(*known, n_known) / np.maximum(np.bincount(known[1], minlength=n_known), 1)[:, None]
-    novel = kmeans(drawn[~recognised.known], task.n_novel, seed)
+    known = recognised >= 0
+    sizes = np.bincount(recognised[known], minlength=n_known)
+    means = sums_by_label(points[known], recognised[known], n_known) / np.maximum(sizes, 1)[:, None]
+    novel = kmeans(points[recognised == UNLABELLED], task.n_novel, seed)
     return assigned(points[rows], np.concatenate([means.astype(np.float32), novel.centers]))
 
 
+def _recognised(task: Task, points: Matrix, seed: int) -> Labels | None:
+    """(n,): the labels, with those of unlabelled rows that are recognised as known; -2 for rows that were not drawn."""
+    labelled, rows = task.labelled, task.unlabelled
+    found = recognise(points[labelled], task.labels[labelled], points[rows], seed)
+    if found is None:
+        return None
+    labels = np.where(task.labels == UNLABELLED, -2, task.labels)
+    labels[rows[found.unlabelled]] = np.where(found.known, found.label, UNLABELLED)
+    return labels
+
+
 def train_candidate(
-    training: Training, task: Task, candidate: Candidate, start: Labels | None, storage: Storage | None
+    training: Training,
+    task: Task,
+    candidate: Candidate,
+    start: Labels | None,
+    storage: Storage | None,
+    recognised: Labels | None = None,
 ) -> Trained:
     """Train a candidate from pre-trained weights, which are not changed: several candidates share them.
 
-    With k-means nothing is trained and the start clusters are kept.
+    With k-means nothing is trained and the start clusters are kept. `recognised`: labels of all rows, with those of
+    unlabelled rows that were recognised as known.
     """
     copied = copy.copy(training)
     copied.model = copy.deepcopy(training.model)
@@ -93,8 +108,11 @@ def train_candidate(
         copied.views = copied.make_views(task.items)
     clusters = start if start is not None else np.zeros(len(task.unlabelled), dtype=np.int64)
     confidence, history = np.ones(len(clusters), dtype=np.float32), list[Metrics]()
+    if recognised is None and task.known_in_unlabelled and start is not None:
+        recognised = task.labels.copy()
+        recognised[task.unlabelled] = np.where(start < len(task.known), start, UNLABELLED)
     if candidate.method is not None:
-        history = discover(copied, start)
+        history = discover(copied, start, recognised)
         training.seconds["discovery"] = copied.seconds["discovery"]
         z = features(copied.model, copied.views, task.unlabelled)
         with torch.no_grad():

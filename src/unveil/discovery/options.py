@@ -48,14 +48,10 @@ def own_settings(
 
 
 def _recipe_for_vectors(overrides: Sequence[str]) -> str:
-    """`vectors`, or `trained-vectors` where a method was asked for that trains.
-
-    The latter also where unlabelled items may be of known classes: neighbor consensus looks for novel classes alone.
-    """
+    """`vectors`, or `trained-vectors` where a method was asked for that trains."""
     values = dict(override.split("=", 1) for override in overrides if "=" in override)
-    if "discovery.method" in values:
-        return "trained-vectors" if method_class(values["discovery.method"]).trains else "vectors"
-    return "trained-vectors" if values.get("data.known_in_unlabelled") == "true" else "vectors"
+    trains = "discovery.method" in values and method_class(values["discovery.method"]).trains
+    return "trained-vectors" if trains else "vectors"
 
 
 def encoder_warning(items: Items, settings: Settings, encoder: str) -> list[str]:

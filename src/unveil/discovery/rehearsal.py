@@ -15,10 +15,11 @@ from rich.console import Console
 from unveil import rng
 from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.candidates import KMEANS, Candidate, usual
-from unveil.discovery.count import estimate_classes
 from unveil.discovery.fit import points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast, calibration_curve
+from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.scaled import Shape
+from unveil.methods.catalog import method_class
 from unveil.metrics import clustering_accuracy, in_matched_class
 from unveil.numerics import Labels
 from unveil.settings import Settings
@@ -92,10 +93,10 @@ def rehearse(
     for number in range(settings.rehearsals):
         source = task if unshaped is None else replace(task, items=unshaped.items)
         hidden, truth = hide(source, rng.numpy(settings.seed, "rehearsal", number))
-        hidden = hidden if shape is None else shape(hidden)
+        before, hidden = hidden, hidden if shape is None else shape(hidden)
         own_storage = None if storage is None else storage.within(f"work/rehearsal-{number}")
         own = replace(_shortened(settings), seed=settings.seed + number)
-        done.append(_rehearse_once(hidden, truth, own, candidates, own_storage, console, counted))
+        done.append(_rehearse_once(hidden, truth, own, candidates, own_storage, console, before, shape, counted))
     assert task.n_novel is not None
     return _forecast(done, candidates, task.n_novel, counted)
 
@@ -182,29 +183,27 @@ def _rehearse_once(
     candidates: Sequence[Candidate],
     storage: Storage | None,
     console: Console,
+    unshaped: Task,
+    shape: Shape | None,
     count: bool,
 ) -> Rehearsal:
     own_stages = None if storage is None else Storage(storage.run / "stages", storage.run)
     training = pretrained(Training(settings, task, storage=own_stages, console=console))
     points, seed, hidden = points_of(training), settings.seed, task.n_novel
     assert hidden is not None
-    counted = estimate_classes(
-        points[task.labelled],
-        task.labels[task.labelled],
-        points[task.unlabelled],
-        seed=seed,
-        rows=COUNTED_ROWS,
-        known_in_unlabelled=task.known_in_unlabelled,
-    ).number
+    recognised = None
+    if task.known_in_unlabelled and method_class(settings.discovery.method).takes_recognised:
+        recognised = recognised_rows(task, points, seed, unshaped, shape)
+    counted = estimate_novel(task, points, recognised, seed, rows=COUNTED_ROWS).number
     if count:
-        task = training.task = replace(task, n_novel=counted)
-    start = start_clusters(task, points, seed)
+        task = training.task = replace(task, n_novel=max(1, counted))
+    start = start_clusters(task, points, seed, recognised)
     start_confidence = start.confidence(points[task.unlabelled])
     clusters, confidence = {KMEANS.name: start.labels}, {KMEANS.name: start_confidence}
     for place, candidate in enumerate(candidates):
         if candidate.method is not None:
             folder = None if own_stages is None else own_stages.within(str(place))
-            trained = train_candidate(training, task, candidate, start.labels, folder)
+            trained = train_candidate(training, task, candidate, start.labels, folder, recognised)
             clusters[candidate.name], confidence[candidate.name] = trained.clusters, trained.confidence
     return Rehearsal(
         hidden=hidden,

@@ -6,7 +6,7 @@ from unveil.methods.dtc import DTC
 from unveil.methods.kmeans import KMeans
 from unveil.methods.method import Context, Method
 from unveil.methods.ncl import NCL, NCLWithHNG
-from unveil.methods.neighbor_consensus import NeighborConsensus
+from unveil.methods.open_consensus import OpenConsensus
 from unveil.methods.ranking import Ranking, RankingPlus
 from unveil.methods.similarity import KCL, MCL
 from unveil.methods.uno import UNO
@@ -24,7 +24,7 @@ METHODS: dict[str, type[Method]] = {
     "ncl": NCL,
     "ncl-hng": NCLWithHNG,
     "uno": UNO,
-    "neighbor-consensus": NeighborConsensus,
+    "neighbor-consensus": OpenConsensus,
 }
 
 

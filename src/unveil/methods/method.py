@@ -25,6 +25,8 @@ class Context:
     seed: int
     labels: NDArray[np.int64]
     """(n,): the known class of each row, or -1."""
+    recognised: NDArray[np.int64] | None = None
+    """(n,): as `labels`, with the classes of unlabelled rows that were recognised as known; None: no row was."""
     features: Callable[[Rows], Tensor]
     """Features of rows, without augmentation, by the current model, which is left in evaluation mode."""
     similarity: nn.Module | None = None
@@ -73,6 +75,8 @@ class Method(nn.Module):
     """A similarity network is trained on the labelled items first and passed in the context."""
     starts_from_clusters: ClassVar[bool] = True
     """The method starts from the novel head that `discovery.novel_head` sets up."""
+    takes_recognised: ClassVar[bool] = False
+    """Where unlabelled rows may be of known classes, the method needs `Context.recognised`."""
     title: ClassVar[str] = ""
     """Its row in a table of scores, where its name would not say enough."""
     description: ClassVar[str] = ""

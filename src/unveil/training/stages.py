@@ -64,10 +64,11 @@ def pretrain(training: Training) -> None:
         cache_trunk(training)
 
 
-def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
+def discover(training: Training, start: Labels | None = None, recognised: Labels | None = None) -> list[Metrics]:
     """Find the novel classes; returns the metrics by epoch.
 
     `start`: clusters of the unlabelled rows from which the novel head starts; None: as `discovery.novel_head` says.
+    `recognised`: labels of all rows, with the classes of unlabelled rows that were recognised as known.
     """
     config, task, model, seed = training.settings.discovery, training.task, training.model, training.settings.seed
     similarity = pretrain_similarity(training) if method_class(config.method).needs_similarity else None
@@ -83,6 +84,7 @@ def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
         settings=training.settings.method,
         seed=seed,
         labels=task.labels,
+        recognised=recognised,
         features=lambda rows: features(model, training.views, rows),
         similarity=similarity,
     )

@@ -1,0 +1,184 @@
+"""Tell unlabelled rows of known classes from rows of novel classes, where both may be among them.
+
+The neighbors of a row show it: in the graph of labelled and unlabelled rows, a row of a known class has labelled
+neighbors, and a row of a novel class has few. How many is learned from the labelled rows themselves. If it was chance
+which rows of known classes were labelled, then a labelled row, whose own label is not counted, has as many labelled
+neighbors as an unlabelled row of a known class. With f the densities of such a score and π the share of known rows:
+
+    f_unlabelled = π f_labelled + (1 − π) f_novel,      p(known | score) = π f_labelled(score) / f_unlabelled(score)
+
+Nothing is trained, and no threshold is set by hand.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.isotonic import IsotonicRegression
+
+from unveil import rng
+from unveil.data.items import Items
+from unveil.data.neighbor_graph import edge_weights, neighbor_graph
+from unveil.data.task import UNLABELLED, Task
+from unveil.discovery.count import ROWS, Estimate, estimate_classes
+from unveil.discovery.fit import clean_vectors
+from unveil.numerics import Labels, Matrix, squared_distances, sums_by_label, whitening, within_class_covariance
+
+Shape = Callable[[Matrix, Labels], Matrix]
+"""Vectors, shaped by those of them that have a label."""
+NEIGHBORS = (10, 20, 40)
+"""Neighbors of a row in each graph."""
+LABELLED, PART, PER_LABELLED = 4000, 8000, 4
+"""Most labelled rows in a graph; most unlabelled ones, and most of them for each labelled one. Further unlabelled rows
+are in further graphs."""
+LEAST_EACH = 4
+"""Labelled rows of a class, on average, without which its neighbors say nothing."""
+CERTAIN = 0.7
+"""π is the ratio of unlabelled to labelled rows above this quantile of the labelled rows' scores."""
+FLOOR = 0.02
+"""Added to shares of 0 and 1, whose log-odds would be infinite."""
+FOLDS, SHRINKAGE = 5, 1.0
+
+
+def recognised_rows(
+    task: Task, points: Matrix, seed: int, unshaped: Task | None = None, shape: Callable[[Task], Task] | None = None
+) -> Labels | None:
+    """`recognise_known` of a task; where known classes shaped its points, `unshaped` has them as they were before."""
+    if unshaped is None or shape is None:
+        return recognise_known(points, task.labels, seed)
+
+    def shaped(x: Matrix, labels: Labels) -> Matrix:
+        return clean_vectors(shape(replace(unshaped, items=Items.of(x), labels=labels, ids=None)))
+
+    return recognise_known(clean_vectors(unshaped), task.labels, seed, shaped)
+
+
+def estimate_novel(
+    task: Task, points: Matrix, recognised: Labels | None, seed: int, *, rows: int = ROWS, compare: bool = False
+) -> Estimate:
+    """The number of novel classes among the rows that are not recognised as known.
+
+    Rows that are recognised count as rows of their class: so known classes are as large as novel ones.
+    """
+    labels, mixed = task.labels if recognised is None else recognised, recognised is None and task.known_in_unlabelled
+    known = labels != UNLABELLED
+    return estimate_classes(
+        points[known],
+        labels[known],
+        points[~known],
+        seed=seed,
+        rows=rows,
+        compare=compare,
+        known_in_unlabelled=mixed,
+    )
+
+
+def recognise_known(x: Matrix, labels: Labels, seed: int, shape: Shape | None = None) -> Labels | None:
+    """(n,): the labels, with the classes of unlabelled rows that are recognised as known; -1 elsewhere.
+
+    `shape`: what known classes do to the vectors before neighbors are looked for. None: too few labelled rows.
+    """
+    labelled, unlabelled = np.flatnonzero(labels != UNLABELLED), np.flatnonzero(labels == UNLABELLED)
+    classes = len(np.unique(labels[labelled]))
+    if classes == 0 or len(labelled) < LEAST_EACH * classes:
+        return None
+    draw = rng.numpy(seed, "recognise known classes")
+    some = draw.permutation(labelled)[:LABELLED]
+    parts = -(-len(unlabelled) // min(PART, PER_LABELLED * len(some)))
+    filled = labels.copy()
+    means = _accuracy_of_means(x[some], labels[some], draw)
+    for part in np.array_split(draw.permutation(unlabelled), parts) if parts else []:
+        rows, own = np.concatenate([some, part]), len(some)
+        hidden = np.concatenate([labels[some], np.full(len(part), UNLABELLED)])
+        shares, scores = _among_neighbors(x[rows], hidden, draw, shape)
+        nearest = shares.argmax(axis=1)
+        classified = nearest[own:]
+        if means > float((nearest[:own] == labels[some]).mean()):
+            classified = nearest_means(x[some], labels[some], x[part])
+        known = probability_known(scores[:own], scores[own:]) > 0.5
+        filled[part[known]] = classified[known]
+    return filled
+
+
+def _among_neighbors(
+    x: Matrix, labels: Labels, draw: np.random.Generator, shape: Shape | None
+) -> tuple[Matrix, NDArray[np.float64]]:
+    """Shares (n, classes) of known classes among the neighbors of each row, and its score (n,).
+
+    Labelled rows that shape the vectors are nearer to each other than to unlabelled ones. So the vectors are shaped
+    twice, by either half of the labelled rows, and the other half is compared with the unlabelled rows.
+    """
+    if shape is None:
+        return neighbor_shares(x, labels)
+    half = draw.integers(2, size=len(labels))
+    shaped = [shape(x, np.where(half == one, labels, UNLABELLED)) for one in (0, 1)]
+    if np.array_equal(shaped[0], shaped[1]):  # labels change nothing
+        return neighbor_shares(shaped[0], labels)
+    halves = [neighbor_shares(vectors, labels) for vectors in shaped]
+    first = np.where(labels == UNLABELLED, 0.5, half == 1)  # the weight of the graph shaped by half 0
+    shares = first[:, None] * halves[0][0] + (1 - first)[:, None] * halves[1][0]
+    return shares.astype(np.float32), first * halves[0][1] + (1 - first) * halves[1][1]
+
+
+def neighbor_shares(x: Matrix, labels: Labels) -> tuple[Matrix, NDArray[np.float64]]:
+    """Shares (n, classes) of known classes among neighbors and their neighbors, and a score (n,) that is high for rows
+    with many labelled ones. The label of a row does not count for itself."""
+    graph, known = neighbor_graph(x, max(NEIGHBORS)), np.flatnonzero(labels != UNLABELLED)
+    member = np.zeros((len(x), int(labels.max()) + 1), dtype=np.float32)
+    member[known, labels[known]] = 1
+    shares, scores = np.zeros_like(member), np.zeros(len(x))
+    for k in NEIGHBORS:
+        weights = edge_weights(graph.nearest(k))
+        steps = (sp.diags(1 / np.asarray(weights.sum(axis=1)).ravel()) @ weights).tocsr()
+        near = steps @ member
+        far = steps @ near
+        back = np.asarray(steps.multiply(steps.T).sum(axis=1)).ravel()  # the way back to the row itself
+        far[known, labels[known]] -= back[known]
+        far = np.clip(far / np.maximum(1 - back, 1e-6)[:, None], 0, 1)
+        for share in (near, far):
+            shares += share / (2 * len(NEIGHBORS))
+            scores += _log_odds(share.sum(axis=1)) + _log_odds(share.max(axis=1))
+    return shares, scores
+
+
+def _log_odds(share: NDArray[np.floating]) -> NDArray[np.float64]:
+    odds: NDArray[np.float64] = np.log((share + FLOOR) / (1 + FLOOR - np.minimum(share, 1)))
+    return odds
+
+
+def probability_known(labelled: NDArray[np.float64], unlabelled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(u,): the probability that unlabelled rows are of known classes, from the scores of labelled and unlabelled ones.
+
+    The ratio of the two densities grows with the score, so that it is fitted by an increasing function.
+    """
+    certain = np.quantile(labelled, CERTAIN)
+    share = float(min(1.0, (unlabelled >= certain).mean() / (labelled >= certain).mean()))
+    scores = np.concatenate([labelled, unlabelled])
+    is_labelled = np.arange(len(scores)) < len(labelled)
+    weights = np.where(is_labelled, 1 / len(labelled), 1 / len(unlabelled))  # as if there were as many of each
+    fitted = IsotonicRegression(y_min=0, y_max=1 - 1e-6, out_of_bounds="clip").fit(scores, is_labelled, weights)
+    p = fitted.predict(unlabelled)
+    known: NDArray[np.float64] = np.minimum(1, share * p / (1 - p))
+    return known
+
+
+def nearest_means(labelled: Matrix, y: Labels, x: Matrix) -> Labels:
+    """(n,): the class whose mean is nearest, after whitening by the spread within classes."""
+    present, index = np.unique(y, return_inverse=True)
+    axes = whitening(within_class_covariance(labelled, index), SHRINKAGE)
+    means = sums_by_label(labelled @ axes, index, len(present)) / np.bincount(index)[:, None]
+    nearest: Labels = present[squared_distances(x @ axes, means.astype(np.float32)).argmin(axis=1)]
+    return nearest
+
+
+def _accuracy_of_means(x: Matrix, y: Labels, draw: np.random.Generator) -> float:
+    """The share of labelled rows that the means of the other rows classify correctly."""
+    fold = draw.integers(FOLDS, size=len(y))
+    correct = 0
+    for part in range(FOLDS):
+        tested = fold == part
+        if tested.any() and not tested.all():
+            correct += int((nearest_means(x[~tested], y[~tested], x[tested]) == y[tested]).sum())
+    return correct / len(y)

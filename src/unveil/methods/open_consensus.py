@@ -1,0 +1,43 @@
+"""Neighbor consensus where unlabelled rows may be of known classes too.
+
+Rows that were recognised as known keep their class, and consensus clusters the others. One vote of neighbors over
+labelled and unlabelled rows then decides between all classes, known and novel.
+"""
+
+import numpy as np
+import torch
+
+from unveil import rng
+from unveil.data.task import UNLABELLED
+from unveil.methods.neighbor_consensus import NeighborConsensus, find_clusters
+from unveil.models.heads import NeighborVote
+
+
+class OpenConsensus(NeighborConsensus):
+    """Neighbor consensus, of the rows that are left over where some were recognised as known."""
+
+    takes_recognised = True
+
+    @torch.no_grad()
+    def after_epoch(self) -> None:
+        """Find the clusters, and let them vote."""
+        context, config, labels = self.context, self.config, self.context.recognised
+        if labels is None:
+            super().after_epoch()
+            return
+        every, known = self.model.novel_head.out_features, self.model.known_head.out_features
+        draw = rng.numpy(context.seed, "rows that vote")
+
+        def sample(rows: np.ndarray) -> np.ndarray:
+            return rows if len(rows) <= config.rows else np.sort(draw.permutation(rows)[: config.rows])
+
+        given, left = sample(np.flatnonzero(labels != UNLABELLED)), sample(np.flatnonzero(labels == UNLABELLED))
+        z_given, z = (context.features(rows).cpu().numpy() for rows in (given, left))
+        clusters = np.zeros(0, dtype=np.int64)
+        if len(left):
+            clusters = find_clusters(z, z_given, labels[given], every - known, config, context.seed)
+        points, voted = np.concatenate([z_given, z]), np.concatenate([labels[given], known + clusters])
+        head = NeighborVote(points.shape[1], every, rows=len(points), neighbors=config.vote)
+        head.points.copy_(torch.from_numpy(points))
+        head.labels.copy_(torch.from_numpy(voted))
+        self.model.novel_head = head.to(self.model.device)
