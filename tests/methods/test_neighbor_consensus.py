@@ -19,6 +19,7 @@ from unveil.methods.consensus import (
     evenness,
     kmeans_labels,
     most_agreed,
+    share_that_agrees,
     ward_labels,
 )
 from unveil.methods.neighbor_consensus import (
@@ -126,3 +127,20 @@ def test_known_classes_among_the_unlabelled_items_are_for_other_methods() -> Non
     fit = NovelClassDiscovery(n_novel=1, method="uno", known_in_unlabelled=True, rehearsals=0)
     with pytest.raises(UnveilError, match="looks for novel classes alone"):
         fit.fit(x, np.where(np.arange(len(y)) % 2, -1, y))
+
+
+def test_points_that_are_not_certain_of_their_cluster_vote_less() -> None:
+    points = np.array([[0.0], [0.1], [0.2], [0.3]], dtype=np.float32)
+    labels = np.array([0, 0, 1, 1])
+    sure = NeighborVote.of(points, labels, np.ones(4, dtype=np.float32), 2, 4)
+    unsure = NeighborVote.of(points, labels, np.array([1, 1, 0.2, 0.2], dtype=np.float32), 2, 4)
+    z = torch.tensor([[0.2]])
+    assert sure(z).argmax() == 1
+    assert unsure(z).argmax() == 0
+    torch.testing.assert_close(unsure(z).exp().sum(), torch.tensor(1.002), atol=1e-4, rtol=0)
+
+
+def test_rows_in_clusters_that_come_and_go_are_uncertain() -> None:
+    labels = np.array([0, 0, 0, 1, 1, 1])
+    same, other_names, split = labels, 1 - labels, np.array([0, 0, 0, 1, 2, 1])
+    np.testing.assert_allclose(share_that_agrees(labels, [same, other_names, split]), [1, 1, 1, 1, 2 / 3, 1])

@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from unveil import rng
+from unveil.metrics import in_matched_class
 from unveil.numerics import Labels, Matrix, squared_distances
 
 WARD_ROWS = 2500
@@ -62,6 +63,13 @@ def agreement(partitions: Sequence[Labels]) -> Matrix:
 def most_agreed(partitions: Sequence[Labels]) -> Labels:
     """The partition that agrees most with the others."""
     return partitions[int(agreement(partitions).argmax())]
+
+
+def share_that_agrees(labels: Labels, partitions: Sequence[Labels]) -> Matrix:
+    """(n,): the share of the partitions that put a row into its cluster, after matching their clusters to these."""
+    agree = [in_matched_class(labels, partition) for partition in partitions]
+    share: Matrix = np.mean(agree, axis=0).astype(np.float32)
+    return share
 
 
 def evenness(labels: Labels, clusters: int) -> float:

@@ -23,6 +23,7 @@ from unveil.methods.consensus import (
     kmeans_from,
     kmeans_labels,
     most_agreed,
+    share_that_agrees,
     ward_labels,
 )
 from unveil.methods.method import Context, Method
@@ -90,10 +91,8 @@ class NeighborConsensus(Method):
         if len(labelled) > config.rows:
             labelled = np.sort(rng.numpy(context.seed, "labelled rows").permutation(labelled)[: config.rows])
         z, z_known = (context.features(rows).cpu().numpy() for rows in (unlabelled, labelled))
-        labels = find_clusters(z, z_known, context.labels[labelled], clusters, config, context.seed)
-        head = NeighborVote(z.shape[1], clusters, rows=len(z), neighbors=config.vote)
-        head.points.copy_(torch.from_numpy(z))
-        head.labels.copy_(torch.from_numpy(labels))
+        labels, certainty = clusters_and_certainty(z, z_known, context.labels[labelled], clusters, config, context.seed)
+        head = NeighborVote.of(z, labels, certainty, clusters, config.vote)
         self.model.novel_head = head.to(self.model.device)
 
 
@@ -101,16 +100,25 @@ def find_clusters(
     z: Matrix, z_known: Matrix, y_known: Labels, clusters: int, config: NeighborConsensusSettings, seed: int
 ) -> Labels:
     """(n,): the cluster of each row of z."""
+    return clusters_and_certainty(z, z_known, y_known, clusters, config, seed)[0]
+
+
+def clusters_and_certainty(
+    z: Matrix, z_known: Matrix, y_known: Labels, clusters: int, config: NeighborConsensusSettings, seed: int
+) -> tuple[Labels, Matrix]:
+    """The cluster of each row of z, and the share of the partitions that agree with it: (n,) each."""
     if clusters < 2 or len(z) <= max(clusters, 10):
-        return kmeans_labels(z, min(clusters, len(z)), seed)
+        return kmeans_labels(z, min(clusters, len(z)), seed), np.ones(len(z), dtype=np.float32)
     places = embeddings(z, config, seed)
     partitions = [labels for place in places for labels in kmeans_partitions(place, clusters, config, seed)]
     if unequal_sizes(partitions, z_known, y_known, clusters, config, seed):
-        return most_agreed([average_labels(place, clusters, seed) for place in places])
-    labels = consensus(partitions, clusters, seed)
-    if separated_by_planes(z_known, y_known, seed):
-        return discriminant_kmeans(z, labels, z_known, y_known, clusters)
-    return labels
+        partitions = [average_labels(place, clusters, seed) for place in places]
+        labels = most_agreed(partitions)
+    else:
+        labels = consensus(partitions, clusters, seed)
+        if separated_by_planes(z_known, y_known, seed):
+            labels = discriminant_kmeans(z, labels, z_known, y_known, clusters)
+    return labels, share_that_agrees(labels, partitions)
 
 
 def embeddings(z: Matrix, config: NeighborConsensusSettings, seed: int) -> list[Matrix]:

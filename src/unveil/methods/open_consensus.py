@@ -9,7 +9,7 @@ import torch
 
 from unveil import rng
 from unveil.data.task import UNLABELLED
-from unveil.methods.neighbor_consensus import NeighborConsensus, find_clusters
+from unveil.methods.neighbor_consensus import NeighborConsensus, clusters_and_certainty
 from unveil.models.heads import NeighborVote
 
 
@@ -33,11 +33,10 @@ class OpenConsensus(NeighborConsensus):
 
         given, left = sample(np.flatnonzero(labels != UNLABELLED)), sample(np.flatnonzero(labels == UNLABELLED))
         z_given, z = (context.features(rows).cpu().numpy() for rows in (given, left))
-        clusters = np.zeros(0, dtype=np.int64)
+        clusters, certainty = np.zeros(0, dtype=np.int64), np.ones(0, dtype=np.float32)
         if len(left):
-            clusters = find_clusters(z, z_given, labels[given], every - known, config, context.seed)
+            clusters, certainty = clusters_and_certainty(z, z_given, labels[given], every - known, config, context.seed)
         points, voted = np.concatenate([z_given, z]), np.concatenate([labels[given], known + clusters])
-        head = NeighborVote(points.shape[1], every, rows=len(points), neighbors=config.vote)
-        head.points.copy_(torch.from_numpy(points))
-        head.labels.copy_(torch.from_numpy(voted))
+        certainty = np.concatenate([np.ones(len(given), dtype=np.float32), certainty])
+        head = NeighborVote.of(points, voted, certainty, every, config.vote)
         self.model.novel_head = head.to(self.model.device)

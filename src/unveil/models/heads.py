@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unveil.errors import UnveilError
+from unveil.numerics import Labels, Matrix
 
 VOTERS = 1024
 """Items whose distances to all stored points are computed together."""
@@ -45,16 +46,29 @@ class ProjectedPrototypes(nn.Module):
 
 
 class NeighborVote(nn.Module):
-    """The clusters of an item's nearest stored points, the nearer the more; logits are logarithms of the shares."""
+    """The clusters of an item's nearest stored points, the nearer the more; logits are logarithms of the shares.
+
+    A point whose own cluster is not certain gives a part of its vote to all clusters alike.
+    """
 
     points: Tensor
     labels: Tensor
+    certainty: Tensor
 
     def __init__(self, in_features: int, out_features: int, *, rows: int, neighbors: int) -> None:
         super().__init__()
         self.in_features, self.out_features, self.neighbors = in_features, out_features, neighbors
         self.register_buffer("points", torch.zeros(rows, in_features))
         self.register_buffer("labels", torch.zeros(rows, dtype=torch.int64))
+        self.register_buffer("certainty", torch.ones(rows))
+
+    @staticmethod
+    def of(points: Matrix, labels: Labels, certainty: Matrix, classes: int, neighbors: int) -> "NeighborVote":
+        """The vote of these points."""
+        head = NeighborVote(points.shape[1], classes, rows=len(points), neighbors=neighbors)
+        for buffer, values in ((head.points, points), (head.labels, labels), (head.certainty, certainty)):
+            buffer.copy_(torch.from_numpy(values))
+        return head
 
     def forward(self, z: Tensor) -> Tensor:
         parts = [self._logits(z[start : start + VOTERS]) for start in range(0, len(z), VOTERS)]
@@ -65,8 +79,10 @@ class NeighborVote(nn.Module):
         distances, nearest = torch.cdist(z, self.points).topk(count, dim=1, largest=False)  # (B, k + 1)
         farthest = distances[:, -1:].clamp_min(1e-12)
         weights = (1 - (distances / farthest).square()).clamp_min(1e-6)  # falls to 0 where the next point would join
-        votes = F.one_hot(self.labels[nearest], self.out_features).to(z) * weights[..., None]  # (B, k + 1, C)
-        return (votes.sum(dim=1) / weights.sum(dim=1, keepdim=True) + 1e-3).log()
+        weights = weights / weights.sum(dim=1, keepdim=True)
+        weights = weights * self.certainty[nearest]
+        shares = z.new_zeros(len(z), self.out_features).scatter_add_(1, self.labels[nearest], weights)
+        return (shares + (1 - weights.sum(dim=1, keepdim=True)) / self.out_features + 1e-3).log()
 
 
 Head = nn.Linear | Prototypes | ProjectedPrototypes | NeighborVote
