@@ -41,6 +41,9 @@ class Data:
     """Vectors: divide each feature by its own spread, or all by one number, which keeps their proportions; auto: first
     bring the vectors to unit length or standardise their columns, whichever suits the known classes better; metric:
     scaling and whitening in which neighbors of hidden known classes are purest."""
+    vector_scaling: Literal["auto", "unit", "standard", "none"] = "auto"
+    """With scaling auto or metric: bring vectors to unit length, standardise their columns, or leave them as they are;
+    auto: whichever suits the known classes best."""
     mean: tuple[float, ...] = (0.5,)
     """Subtracted from each channel after scaling pixels to [0, 1]."""
     std: tuple[float, ...] = (0.25,)

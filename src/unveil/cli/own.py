@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -48,6 +48,7 @@ def discover(
     continue_: Annotated[Path | None, Parameter(name="--continue")] = None,
     n_novel: Annotated[str, NumberOfClasses] = "auto",
     method: str | None = None,
+    scaling: Literal["auto", "unit", "standard", "none"] = "auto",
     recipe: str | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
     known_in_unlabelled: Annotated[bool, KnownInUnlabelled] = False,
@@ -72,6 +73,9 @@ def discover(
         The number of novel classes. auto: estimated, or, with --continue, the number of clusters without a name.
     method
         neighbor-consensus (the default for vectors), ncl-hng, ncl, baseline, dtc, rs, uno, kmeans, …
+    scaling
+        How vectors are scaled: to unit length, each column to the same spread, or not at all. auto: as suits the known
+        classes best.
     recipe
         vectors (the default: vectors, tables, and images by a frozen encoder), images (train on augmented images from
         nothing: rotation, known classes, discovery), or a TOML file.
@@ -93,6 +97,7 @@ def discover(
             raise UnveilError("give KNOWN and NEW, or --continue RUN, not both")
         _only_with_known_new(
             method=method,
+            scaling=None if scaling == "auto" else scaling,
             recipe=recipe,
             set=set_,
             rehearsals=rehearsals,
@@ -115,6 +120,7 @@ def discover(
     chosen: dict[str, Any] = {
         "data.n_novel": number,
         "data.known_in_unlabelled": "true" if known_in_unlabelled else None,
+        "data.vector_scaling": None if scaling == "auto" else f'"{scaling}"',  # in quotes: "none" is a word
         "discovery.method": method,
         "rehearsals": rehearsals,
         "seed": common.seed,

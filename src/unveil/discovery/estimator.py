@@ -44,6 +44,9 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
     encoder : str
         Turns images into vectors: "auto", "pixels", "compact" (trained here), "efficientnet-lite0", "timm:NAME",
         "transformers:NAME", "torchvision:NAME". Vectors need no encoder.
+    scaling : "auto", "unit", "standard" or "none"
+        How vectors are scaled: to unit length, each column to the same spread, or not at all. "auto": as suits the
+        known classes best.
     recipe : str, path or None
         For images: train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen
         encoder: "images", or a TOML file of your own.
@@ -81,6 +84,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         method: str = "auto",
         encoder: str = "auto",
         *,
+        scaling: str = "auto",
         recipe: str | Path | None = None,
         known_in_unlabelled: bool = False,
         rehearsals: int | None = None,
@@ -93,6 +97,7 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         self.n_novel = n_novel
         self.method = method
         self.encoder = encoder
+        self.scaling = scaling
         self.recipe = recipe
         self.known_in_unlabelled = known_in_unlabelled
         self.rehearsals = rehearsals
@@ -139,6 +144,9 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         chosen: dict[str, Any] = {
             "data.n_novel": None if self.n_novel == "auto" else int(self.n_novel),
             "data.known_in_unlabelled": "true" if self.known_in_unlabelled else None,
+            "data.vector_scaling": None
+            if self.scaling == "auto"
+            else f'"{self.scaling}"',  # in quotes: "none" is a word
             "discovery.method": None if self.method == "auto" else self.method,
             "discovery.steps": self.steps,
             "rehearsals": self.rehearsals,
@@ -162,6 +170,8 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
             raise UnveilError(f"n_novel is {self.n_novel!r}: give a whole number, or 'auto'")
         if self.method != "auto" and self.method not in METHODS:
             raise UnveilError(f"method is {self.method!r}{suggest(self.method, METHODS)}")
+        if self.scaling not in ("auto", "unit", "standard", "none"):
+            raise UnveilError(f"scaling is {self.scaling!r}: give 'auto', 'unit', 'standard' or 'none'")
         if (self.rehearsals is not None and self.rehearsals < 0) or (self.steps is not None and self.steps < 1):
             raise UnveilError("rehearsals must be 0 or more, and steps 1 or more")
 

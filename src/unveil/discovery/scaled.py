@@ -9,9 +9,10 @@ from rich.console import Console
 from unveil.data.items import Rows
 from unveil.data.task import Task
 from unveil.discovery.fit import clean_vectors
-from unveil.discovery.metric import choose_metric
+from unveil.discovery.metric import SCALINGS, Metric, choose_metric
 from unveil.discovery.preparation import Preparation
 from unveil.discovery.vectors import choose_reduction, training_rows
+from unveil.errors import UnveilError
 from unveil.numerics import Matrix
 from unveil.settings import Settings
 
@@ -38,18 +39,23 @@ class Scaled:
 
 def scale(task: Task, settings: Settings, preparation: Preparation, console: Console) -> Scaled:
     """Scale the vectors of a task as `data.scaling` says; at most 60,000 rows where nobody has said how to."""
-    scaling, seed = settings.data.scaling, settings.seed
+    scaling, given, seed = settings.data.scaling, settings.data.vector_scaling, settings.seed
     if scaling not in ("auto", "metric") or task.items.kind != "vectors":
+        if given != "auto":
+            raise UnveilError(f"the scaling {given} is for vectors by the default recipes: leave it out")
         return Scaled(task=preparation.reduced(task), rows=np.arange(len(task)), preparation=preparation)
     rows = training_rows(task.labels, seed)
     smaller = task.take(rows)
     x = clean_vectors(smaller)
-    reduction, reason = choose_reduction(x, smaller.labels, seed)
+    if given == "auto":
+        reduction, reason = choose_reduction(x, smaller.labels, seed)
+    else:
+        reduction, reason = Metric(given).base(x), Metric(given).describe()
     if scaling == "auto":
         console.print(reason, soft_wrap=True)
         preparation = replace(preparation, reduction=reduction)
         return Scaled(task=preparation.reduced(smaller), rows=rows, preparation=preparation)
-    metric = choose_metric(x, smaller.labels)
+    metric = choose_metric(x, smaller.labels, SCALINGS if given == "auto" else (given,))
     console.print(metric.describe(), soft_wrap=True)
     base = metric.base(x)
     unshaped = replace(preparation, reduction=base).reduced(smaller)
