@@ -93,9 +93,6 @@ def plot_criteria(estimate: Estimate, path: Path) -> None:
     panels: Any = figure.subplots(1, len(estimate.curves), squeeze=False)[0]
     for axes, curve in zip(panels, estimate.curves, strict=True):
         axes.plot(curve.numbers, curve.values, color="#2a6f97", marker=".", linewidth=1.5)
-        if curve.level is not None:
-            axes.axhline(curve.level, color="#888888", linestyle=":", label="known classes")
-            axes.legend(frameon=False)
         axes.axvline(curve.best, color="#c1121f", linewidth=1)
         axes.set(xlabel="novel classes", ylabel=curve.name, title=f"{curve.name}: {curve.best}")
         axes.spines[["top", "right"]].set_visible(False)

@@ -30,7 +30,7 @@ MOST_ROWS = 6000
 """Items of a rehearsal."""
 MOST_STEPS = 150
 """Steps of discovery in a rehearsal, where the recipe counts in steps."""
-COUNTED_ROWS = 800
+COUNTED_ROWS = 400
 """Items among which the classes of a rehearsal are counted."""
 KMEANS_DRAWS = 20
 """Rehearsals of k-means alone, which costs little."""

@@ -28,8 +28,8 @@ class Scaled:
     """Where they stand among all rows."""
     preparation: Preparation
     for_counting: Matrix | None = None
-    """Vectors in which classes are counted, where they are not those of the task: whitening by known classes makes
-    these tighter than novel ones, and would count too many."""
+    """Vectors in which classes are counted, where they are not those of the task: without the whitening by known
+    classes, which makes these tighter than novel ones and would count too many."""
     unshaped: Task | None = None
     shape: Shape | None = None
     """Where known classes shaped the vectors: the task before that, and the function that shapes it. A rehearsal shapes
@@ -44,8 +44,8 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
     rows = training_rows(task.labels, seed)
     smaller = task.take(rows)
     x = clean_vectors(smaller)
-    reduction, reason = choose_reduction(x, smaller.labels, seed)
     if scaling == "auto":
+        reduction, reason = choose_reduction(x, smaller.labels, seed)
         console.print(reason, soft_wrap=True)
         preparation = replace(preparation, reduction=reduction)
         return Scaled(task=preparation.reduced(smaller), rows=rows, preparation=preparation)
@@ -53,12 +53,13 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
     console.print(metric.describe(), soft_wrap=True)
     base = metric.base(x)
     unshaped = replace(preparation, reduction=base).reduced(smaller)
+    not_whitened = replace(metric, shrinkage=None).shaping(clean_vectors(unshaped), smaller.labels)
     preparation = replace(preparation, reduction=base.then(metric.shaping(clean_vectors(unshaped), smaller.labels)))
     return Scaled(
         task=preparation.reduced(smaller),
         rows=rows,
         preparation=preparation,
-        for_counting=reduction(x),
+        for_counting=not_whitened(clean_vectors(unshaped)),
         unshaped=unshaped,
         shape=metric.shaped,
     )
