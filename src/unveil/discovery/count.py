@@ -4,7 +4,8 @@
 the size of known classes. The estimate is the median, and its 5 % and 95 % quantiles are the interval. `count_compare`
 has two other criteria that are only shown beside it.
 
-Where unlabelled items may be of known classes, those that are recognised as known are left out.
+Where unlabelled items may be of known classes, those that are recognised as known are left out, and the others are
+counted by merge heights (`count_merge`).
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ import numpy as np
 from unveil.discovery.clusters import kmeans
 from unveil.discovery.count_compare import by_labels, by_probes
 from unveil.discovery.count_evidence import ROWS, Curve, weigh
+from unveil.discovery.count_merge import ROWS as TREE_ROWS
+from unveil.discovery.count_merge import by_merge_height
 from unveil.discovery.known_neighbors import recognise
 from unveil.errors import UnveilError
 from unveil.numerics import Labels, Matrix
@@ -93,17 +96,21 @@ def estimate_classes(
         return Estimate(count, count, count, (), (count,) * count)
     known = len(np.unique(y))
     mixed = known_in_unlabelled  # the counted classes include the known ones
-    candidates, novel_share = unlabelled, 1.0
+    candidates, size = unlabelled, 1.0
     if mixed and (recognised := recognise(labelled, y, unlabelled, seed)) is not None:
         candidates, mixed = unlabelled[recognised.unlabelled[~recognised.known]], False
-        novel_share = float((~recognised.known).mean())
-    of_known = len(y) + (1 - novel_share) * len(unlabelled)
-    expected = known * novel_share * len(unlabelled) / of_known if known else None
+        size = len(recognised.known) / len(unlabelled) + float(recognised.known.sum()) / len(y)  # share in a draw
     usual_most = max(1, (MOST if known >= 2 else MOST_UNLABELLED) if most is None else most)
     limit = max(1, min(usual_most + (known if mixed else 0), len(candidates) // LEAST_SIZE, _distinct(candidates)))
-    evidence = weigh(labelled, y, candidates, limit, seed, rows, expected)
-    number, low, high = (evidence.quantile(share) for share in (0.5, 0.05, 0.95))
-    curves = list(evidence.curves())
+    if known_in_unlabelled and known >= 2 and len(labelled) > known:
+        tree_rows = min(TREE_ROWS, 2 * rows)
+        curve, low, high = by_merge_height(labelled, y, candidates, limit, seed, tree_rows, size)
+        number, curves = curve.best, [curve]
+    else:
+        expected = known * len(unlabelled) / len(y) if known else None
+        evidence = weigh(labelled, y, candidates, limit, seed, rows, expected)
+        number, low, high = (evidence.quantile(share) for share in (0.5, 0.05, 0.95))
+        curves = list(evidence.curves())
     if mixed:  # too few items to recognise known classes: the known ones were counted too
         number, low, high = (max(1, value - known) for value in (number, low, high))
         curves = [_without_first(curve, known) for curve in curves]
