@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from blobs import blobs
 
-from unveil.discovery.count import Estimate, by_labels, by_probes, check_count, estimate_classes, unbalanced
+from unveil.discovery.count import Estimate, check_count, estimate_classes, unbalanced
+from unveil.discovery.count_compare import by_labels, by_probes
 from unveil.errors import UnveilError
 
 
@@ -21,7 +22,7 @@ def test_all_criteria_are_shown() -> None:
     x, y = blobs(10, 40)
     old = y < 6
     found = estimate_classes(x[old], y[old], x[~old], compare=True)
-    assert [curve.name for curve in found.curves] == ["merge height (log)", "labelled accuracy", "probe classes"]
+    assert [curve.name for curve in found.curves] == ["probability", "agreement", "labelled accuracy", "probe classes"]
     for curve in found.curves:
         assert len(curve.numbers) == len(curve.values)
         assert curve.best in range(1, 13)

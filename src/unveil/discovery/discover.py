@@ -131,6 +131,7 @@ def discover(
             console=console,
             unshaped=scaled.unshaped,
             shape=scaled.shape,
+            shape_for_counting=scaled.shape_for_counting,
             counted=estimate is not None,
         )
     else:

@@ -9,18 +9,16 @@ import numpy as np
 from rich.console import Console
 
 from unveil.data.known_new import read_task
-from unveil.data.task import Task
 from unveil.discovery.candidates import candidates
 from unveil.discovery.count import Estimate
 from unveil.discovery.fit import clean_vectors
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.options import own_settings, prepare
-from unveil.discovery.preparation import PIXELS
+from unveil.discovery.preparation import PIXELS, Preparation
 from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
-from unveil.discovery.vectors import choose_reduction, training_rows
+from unveil.discovery.scaled import Scaled, scale
 from unveil.errors import UnveilError
-from unveil.numerics import Matrix
 from unveil.settings import Settings
 
 
@@ -28,9 +26,12 @@ def count_classes(
     known: Path, new: Path, *, encoder: str, seed: int, device: str, stages: Path, known_in_unlabelled: bool = False
 ) -> Estimate:
     """The number of novel classes in NEW, by all criteria."""
-    task, points, _ = _vectors(known, new, encoder, seed, device, stages)
-    task = replace(task, known_in_unlabelled=known_in_unlabelled)
-    recognised = recognised_rows(task, points, seed) if known_in_unlabelled else None
+    scaled, _ = _scaled(known, new, encoder, seed, device, stages)
+    task = replace(scaled.task, known_in_unlabelled=known_in_unlabelled)
+    points = clean_vectors(task) if scaled.for_counting is None else scaled.for_counting
+    recognised = None
+    if known_in_unlabelled:
+        recognised = recognised_rows(task, points, seed, scaled.unshaped, scaled.shape)
     return estimate_novel(task, points, recognised, seed, compare=True)
 
 
@@ -47,15 +48,24 @@ def rehearse_known(
 ) -> Forecast:
     """Hide classes of KNOWN and discover them again."""
     overrides = [f"rehearsals={rehearsals}", *([] if method is None else [f"discovery.method={method}"])]
-    task, _, settings = _vectors(known, None, encoder, seed, device, stages, overrides)
-    classes = len(task.known)
+    scaled, settings = _scaled(known, None, encoder, seed, device, stages, overrides)
+    classes = len(scaled.task.known)
     if classes < LEAST_CLASSES:
         raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")
-    task = replace(task, n_novel=n_novel or classes)
-    return rehearse(task, settings, candidates(settings), storage=None, console=Console(quiet=True))
+    return rehearse(
+        replace(scaled.task, n_novel=n_novel or classes),
+        settings,
+        candidates(settings),
+        storage=None,
+        console=Console(quiet=True),
+        unshaped=scaled.unshaped,
+        shape=scaled.shape,
+        shape_for_counting=scaled.shape_for_counting,
+        counted=True,
+    )
 
 
-def _vectors(
+def _scaled(
     known: Path,
     new: Path | None,
     encoder: str,
@@ -63,7 +73,7 @@ def _vectors(
     device: str,
     stages: Path,
     overrides: Sequence[str] = (),
-) -> tuple[Task, Matrix, Settings]:
+) -> tuple[Scaled, Settings]:
     """The task with its items as scaled vectors, as a discovery would see them."""
     console = Console(stderr=True, markup=False)
     task = read_task(known, new)
@@ -73,10 +83,7 @@ def _vectors(
         settings = own_settings(task.items, None, overrides, encoder=PIXELS)
     items, readable = prepare(task.items, settings, folder=stages).encoded(task.items, console)
     task = replace(task.take(np.flatnonzero(readable)), items=items)
-    task = task.take(training_rows(task.labels, seed))
-    reduction, _ = choose_reduction(clean_vectors(task), task.labels, seed)
-    task = replace(task, items=type(items).of(reduction(task.items.array)))
-    return task, clean_vectors(task), settings
+    return scale(task, settings, Preparation(), Console(quiet=True)), settings
 
 
 def plot_criteria(estimate: Estimate, path: Path) -> None:
@@ -89,9 +96,6 @@ def plot_criteria(estimate: Estimate, path: Path) -> None:
     panels: Any = figure.subplots(1, len(estimate.curves), squeeze=False)[0]
     for axes, curve in zip(panels, estimate.curves, strict=True):
         axes.plot(curve.numbers, curve.values, color="#2a6f97", marker=".", linewidth=1.5)
-        if curve.level is not None:
-            axes.axhline(curve.level, color="#888888", linestyle=":", label="known classes")
-            axes.legend(frameon=False)
         axes.axvline(curve.best, color="#c1121f", linewidth=1)
         axes.set(xlabel="novel classes", ylabel=curve.name, title=f"{curve.name}: {curve.best}")
         axes.spines[["top", "right"]].set_visible(False)

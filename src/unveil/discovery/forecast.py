@@ -44,9 +44,9 @@ class Forecast:
     counted: bool = False
     """The number of classes is an estimate: rehearsals estimated theirs too, so the interval includes that error."""
     count_error: float | None = None
-    """Mean error of the estimated number of classes, as a share of the true number."""
+    """Mean error of the estimated number of classes, as a share of the true number; None where it was given."""
     rehearsals: tuple[dict[str, Any], ...] = ()
-    """For each rehearsal: classes `hidden`, classes `counted`, `accuracy` and mean `confidence` of each candidate."""
+    """For each: classes `hidden`, classes `counted` (or None), `accuracy` and mean `confidence` of each candidate."""
     calibration: tuple[tuple[float, float], ...] = ()
     """Points (confidence before calibration, share of correct items) of an increasing curve."""
     reason: str = ""

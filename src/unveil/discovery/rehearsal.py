@@ -15,13 +15,13 @@ from rich.console import Console
 from unveil import rng
 from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.candidates import KMEANS, Candidate, usual
-from unveil.discovery.fit import points_of, pretrained, start_clusters, train_candidate
+from unveil.discovery.fit import clean_vectors, points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast, calibration_curve
 from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.scaled import Shape
 from unveil.methods.catalog import method_class
 from unveil.metrics import clustering_accuracy, in_matched_class
-from unveil.numerics import Labels
+from unveil.numerics import Labels, Matrix
 from unveil.settings import Settings
 from unveil.storage import Storage
 from unveil.training.training import Training
@@ -32,7 +32,7 @@ MOST_HIDDEN = 0.6
 """Largest share of the known classes that is hidden: the others are needed as known classes."""
 MOST_STEPS = 150
 """Steps of discovery in a rehearsal, where the recipe counts in steps."""
-COUNTED_ROWS = 800
+COUNTED_ROWS = 400
 """Items among which the classes of a rehearsal are counted."""
 LEAST_CLASSES, LEAST_ROWS = 4, 40
 """With fewer known classes, or labelled items, there is nothing to rehearse with."""
@@ -48,8 +48,8 @@ class Rehearsal:
     accuracy: dict[str, float]
     confidence: dict[str, NDArray[np.float32]]
     correct: dict[str, NDArray[np.bool_]]
-    counted: int
-    """The estimated number of classes, of `hidden`."""
+    counted: int | None
+    """The estimated number of classes, of `hidden`; None where it was given."""
 
 
 def not_rehearsed(candidates: Sequence[Candidate], task: Task, reason: str) -> Forecast:
@@ -79,6 +79,7 @@ def rehearse(
     console: Console,
     unshaped: Task | None = None,
     shape: Shape | None = None,
+    shape_for_counting: Shape | None = None,
     counted: bool = False,
 ) -> Forecast:
     """Hide known classes `settings.rehearsals` times, discover them again with each candidate, and choose one.
@@ -96,7 +97,9 @@ def rehearse(
         before, hidden = hidden, hidden if shape is None else shape(hidden)
         own_storage = None if storage is None else storage.within(f"work/rehearsal-{number}")
         own = replace(_shortened(settings), seed=settings.seed + number)
-        done.append(_rehearse_once(hidden, truth, own, candidates, own_storage, console, before, shape, counted))
+        in_vectors = None if shape_for_counting is None else clean_vectors(shape_for_counting(before))
+        once = _Once(hidden, truth, own, candidates, own_storage, console, before, shape, in_vectors, counted)
+        done.append(once.rehearsal())
     assert task.n_novel is not None
     return _forecast(done, candidates, task.n_novel, counted)
 
@@ -122,10 +125,15 @@ def _forecast(done: Sequence[Rehearsal], candidates: Sequence[Candidate], n_nove
     return Forecast(
         candidate=best,
         counted=counted,
-        count_error=float(np.mean([abs(one.counted - one.hidden) / one.hidden for one in done])),
+        count_error=_count_error(done) if counted else None,
         rehearsals=tuple(rows),
         calibration=calibration_curve([one.confidence[best] for one in done], [one.correct[best] for one in done]),
     ).expected(n_novel)
+
+
+def _count_error(done: Sequence[Rehearsal]) -> float:
+    errors = [abs(one.counted - one.hidden) / one.hidden for one in done if one.counted is not None]
+    return float(np.mean(errors))
 
 
 def _chosen(done: Sequence[Rehearsal], candidates: Sequence[Candidate]) -> str:
@@ -176,39 +184,46 @@ def hide(task: Task, draw: np.random.Generator) -> tuple[Task, Labels]:
     return rehearsed, np.array([place[int(label)] for label in truth[labels == UNLABELLED]])
 
 
-def _rehearse_once(
-    task: Task,
-    truth: Labels,
-    settings: Settings,
-    candidates: Sequence[Candidate],
-    storage: Storage | None,
-    console: Console,
-    unshaped: Task,
-    shape: Shape | None,
-    count: bool,
-) -> Rehearsal:
-    own_stages = None if storage is None else Storage(storage.run / "stages", storage.run)
-    training = pretrained(Training(settings, task, storage=own_stages, console=console))
-    points, seed, hidden = points_of(training), settings.seed, task.n_novel
-    assert hidden is not None
-    recognised = None
-    if task.known_in_unlabelled and method_class(settings.discovery.method).takes_recognised:
-        recognised = recognised_rows(task, points, seed, unshaped, shape)
-    counted = estimate_novel(task, points, recognised, seed, rows=COUNTED_ROWS).number
-    if count:
-        task = training.task = replace(task, n_novel=max(1, counted))
-    start = start_clusters(task, points, seed, recognised)
-    start_confidence = start.confidence(points[task.unlabelled])
-    clusters, confidence = {KMEANS.name: start.labels}, {KMEANS.name: start_confidence}
-    for place, candidate in enumerate(candidates):
-        if candidate.method is not None:
-            folder = None if own_stages is None else own_stages.within(str(place))
-            trained = train_candidate(training, task, candidate, start.labels, folder, recognised)
-            clusters[candidate.name], confidence[candidate.name] = trained.clusters, trained.confidence
-    return Rehearsal(
-        hidden=hidden,
-        accuracy={name: clustering_accuracy(truth, labels) for name, labels in clusters.items()},
-        confidence=confidence,
-        correct={name: in_matched_class(truth, labels) for name, labels in clusters.items()},
-        counted=counted,
-    )
+@dataclass(frozen=True)
+class _Once:
+    """One rehearsal."""
+
+    task: Task
+    truth: Labels
+    settings: Settings
+    candidates: Sequence[Candidate]
+    storage: Storage | None
+    console: Console
+    unshaped: Task
+    shape: Shape | None
+    for_counting: Matrix | None
+    count: bool
+
+    def rehearsal(self) -> Rehearsal:
+        """Recognise known rows, count classes where that is asked for, cluster with each candidate, and score."""
+        task, truth, seed, hidden = self.task, self.truth, self.settings.seed, self.task.n_novel
+        assert hidden is not None
+        stages = None if self.storage is None else Storage(self.storage.run / "stages", self.storage.run)
+        training = pretrained(Training(self.settings, task, storage=stages, console=self.console))
+        points, recognised, counted = points_of(training), None, None
+        if task.known_in_unlabelled and method_class(self.settings.discovery.method).takes_recognised:
+            recognised = recognised_rows(task, points, seed, self.unshaped, self.shape)
+        if self.count:
+            vectors = points if self.for_counting is None else self.for_counting
+            counted = max(1, estimate_novel(task, vectors, recognised, seed, rows=COUNTED_ROWS).number)
+            task = training.task = replace(task, n_novel=counted)
+        start = start_clusters(task, points, seed, recognised)
+        clusters = {KMEANS.name: start.labels}
+        confidence = {KMEANS.name: start.confidence(points[task.unlabelled])}
+        for place, candidate in enumerate(self.candidates):
+            if candidate.method is not None:
+                folder = None if stages is None else stages.within(str(place))
+                trained = train_candidate(training, task, candidate, start.labels, folder, recognised)
+                clusters[candidate.name], confidence[candidate.name] = trained.clusters, trained.confidence
+        return Rehearsal(
+            hidden=hidden,
+            accuracy={name: clustering_accuracy(truth, labels) for name, labels in clusters.items()},
+            confidence=confidence,
+            correct={name: in_matched_class(truth, labels) for name, labels in clusters.items()},
+            counted=counted,
+        )

@@ -29,12 +29,14 @@ class Scaled:
     """Where they stand among all rows."""
     preparation: Preparation
     for_counting: Matrix | None = None
-    """Vectors in which classes are counted, where they are not those of the task: whitening by known classes makes
-    these tighter than novel ones, and would count too many."""
+    """Vectors in which classes are counted, where they are not those of the task: without the whitening by known
+    classes, which makes these tighter than novel ones and would count too many."""
     unshaped: Task | None = None
     shape: Shape | None = None
     """Where known classes shaped the vectors: the task before that, and the function that shapes it. A rehearsal shapes
     its vectors by the classes that it does not hide."""
+    shape_for_counting: Shape | None = None
+    """The function that makes vectors in which classes are counted of such a task."""
 
 
 def scale(task: Task, settings: Settings, preparation: Preparation, console: Console) -> Scaled:
@@ -47,11 +49,11 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
     rows = training_rows(task.labels, seed)
     smaller = task.take(rows)
     x = clean_vectors(smaller)
-    if given == "auto":
-        reduction, reason = choose_reduction(x, smaller.labels, seed)
-    else:
-        reduction, reason = Metric(given).base(x), Metric(given).describe()
     if scaling == "auto":
+        if given == "auto":
+            reduction, reason = choose_reduction(x, smaller.labels, seed)
+        else:
+            reduction, reason = Metric(given).base(x), Metric(given).describe()
         console.print(reason, soft_wrap=True)
         preparation = replace(preparation, reduction=reduction)
         return Scaled(task=preparation.reduced(smaller), rows=rows, preparation=preparation)
@@ -59,12 +61,14 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
     console.print(metric.describe(), soft_wrap=True)
     base = metric.base(x)
     unshaped = replace(preparation, reduction=base).reduced(smaller)
+    not_whitened = replace(metric, shrinkage=None)
     preparation = replace(preparation, reduction=base.then(metric.shaping(clean_vectors(unshaped), smaller.labels)))
     return Scaled(
         task=preparation.reduced(smaller),
         rows=rows,
         preparation=preparation,
-        for_counting=reduction(x),
+        for_counting=clean_vectors(not_whitened.shaped(unshaped)),
         unshaped=unshaped,
         shape=metric.shaped,
+        shape_for_counting=not_whitened.shaped,
     )

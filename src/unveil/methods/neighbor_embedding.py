@@ -33,7 +33,7 @@ def spectral_start(weights: sp.csr_matrix, dimensions: int, seed: int) -> Matrix
     return coordinates
 
 
-def embed(weights: sp.csr_matrix, dimensions: int, seed: int) -> Matrix:
+def embed(weights: sp.csr_matrix, dimensions: int, seed: int, iterations: int = ITERATIONS) -> Matrix:
     """(n, dimensions): places of the rows of a graph."""
     draw, n = rng.numpy(seed, "neighbor embedding"), weights.shape[0]
     y = spectral_start(weights, dimensions, seed)
@@ -46,7 +46,7 @@ def embed(weights: sp.csr_matrix, dimensions: int, seed: int) -> Matrix:
     ends, other_ends = (np.empty((len(w), y.shape[1]), dtype=np.float32) for _ in range(2))
     mean, square = np.zeros_like(y), np.zeros((n, 1), dtype=np.float32)
     negatives = min(NEGATIVES, n)
-    for step in range(ITERATIONS):
+    for step in range(iterations):
         apart = np.take(y, i, axis=0, out=ends, mode="clip")
         apart -= np.take(y, j, axis=0, out=other_ends, mode="clip")
         edges.data = w / (1 + np.einsum("ed,ed->e", apart, apart))
@@ -62,7 +62,7 @@ def embed(weights: sp.csr_matrix, dimensions: int, seed: int) -> Matrix:
         gradient = 2 * pull - 4 * (q.sum(axis=1, keepdims=True) * y - q @ others)
         mean = 0.9 * mean + 0.1 * gradient  # Adam, with one step size for each row
         square = 0.99 * square + 0.01 * np.square(gradient).mean(axis=1, keepdims=True)
-        rate = 0.1 * min(1.0, 2 * (1 - step / ITERATIONS))
+        rate = 0.1 * min(1.0, 2 * (1 - step / iterations))
         corrected = np.sqrt(square / (1 - 0.99 ** (step + 1))) + 1e-3
         y = y - rate * (mean / (1 - 0.9 ** (step + 1))) / corrected
     places: Matrix = y.astype(np.float32)
