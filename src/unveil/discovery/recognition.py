@@ -114,7 +114,7 @@ def _among_neighbors(
         return neighbor_shares(x, labels)
     half = draw.integers(2, size=len(labels))
     shaped = [shape(x, np.where(half == one, labels, UNLABELLED)) for one in (0, 1)]
-    if np.array_equal(*shaped):  # labels change nothing
+    if np.array_equal(shaped[0], shaped[1]):  # labels change nothing
         return neighbor_shares(shaped[0], labels)
     halves = [neighbor_shares(vectors, labels) for vectors in shaped]
     first = np.where(labels == UNLABELLED, 0.5, half == 1)  # the weight of the graph shaped by half 0
