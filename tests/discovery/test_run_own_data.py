@@ -13,11 +13,12 @@ from rich.console import Console
 from sklearn.datasets import load_digits
 
 from unveil import files
+from unveil.discovery.predict_run import predict_run
 from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.runs.export import export, safe_name
-from unveil.runs.reader import read_items
+from unveil.runs.reader import load, read_items
 
 PIXELS = ["data.n_novel=3", "rehearsals=0", "discovery.steps=200"]
 
@@ -96,6 +97,23 @@ def test_an_interrupted_discovery_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     discover(*data, tmp_path / "run", *PIXELS)
     discover(*data, tmp_path / "other", *PIXELS)
     assert (tmp_path / "run" / "items.csv").read_text() == (tmp_path / "other" / "items.csv").read_text()
+
+
+def test_known_classes_in_new_items(tmp_path: Path) -> None:
+    x, y = blobs(5, 40)
+    labelled = (y < 3) & (np.arange(len(y)) % 2 == 0)
+    np.savez(tmp_path / "known.npz", X=x[labelled], y=y[labelled])
+    np.save(tmp_path / "new.npy", x[~labelled])
+    out, options = tmp_path / "run", ["data.known_in_unlabelled=true", "data.n_novel=2", "rehearsals=0"]
+    record = discover(tmp_path / "known.npz", tmp_path / "new.npy", out, *options, encoder="auto")
+    assert record["method"] == "neighbor-consensus"
+    items, truth = load(out), y[~labelled]
+    found = np.array([items.classes[label] for label in items.labels[items.new]])
+    np.testing.assert_array_equal(found[truth < 3], truth[truth < 3].astype(str))
+    assert clustering_accuracy(truth, found) == 1.0
+    lines, _ = predict_run(out, tmp_path / "new.npy", console=Console(quiet=True))
+    assert [line[1] for line in lines] == found.tolist()
+    assert [line[2] for line in lines] == np.where(truth < 3, "known", "novel").tolist()
 
 
 def test_export_csv_and_npz(run: Path, tmp_path: Path) -> None:

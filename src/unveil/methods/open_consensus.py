@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from unveil import rng
+from unveil.data.items import Rows
 from unveil.data.task import UNLABELLED
 from unveil.methods.neighbor_consensus import NeighborConsensus, clusters_and_certainty
 from unveil.models.heads import NeighborVote
@@ -28,7 +29,7 @@ class OpenConsensus(NeighborConsensus):
         every, known = self.model.novel_head.out_features, self.model.known_head.out_features
         draw = rng.numpy(context.seed, "rows that vote")
 
-        def sample(rows: np.ndarray) -> np.ndarray:
+        def sample(rows: Rows) -> Rows:
             return rows if len(rows) <= config.rows else np.sort(draw.permutation(rows)[: config.rows])
 
         given, left = sample(np.flatnonzero(labels != UNLABELLED)), sample(np.flatnonzero(labels == UNLABELLED))
