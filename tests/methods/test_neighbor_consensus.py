@@ -92,6 +92,7 @@ def test_planes_or_neighbors() -> None:
     moons, half = make_moons(600, noise=0.05, random_state=0)
     assert not separated_by_planes(moons.astype(np.float32), half, 0)
     assert not separated_by_planes(x, np.zeros(len(x), dtype=np.int64), 0)
+    assert not separated_by_planes(x[:6], y[:6], 0)  # too few rows to tell
     assert clustering_accuracy(y, discriminant_kmeans(x, y, x, y, 3)) > 0.8
 
 

@@ -33,8 +33,8 @@ from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, sums_by_label, whitening, within_class_covariance
 from unveil.settings import MethodSettings, expect
 
-LINEAR_ROWS = 4000
-"""Known rows on which it is tested whether classes are separated by planes or by neighbors."""
+LEAST_LINEAR_ROWS, LINEAR_ROWS = 40, 4000
+"""Fewest and most known rows on which it is tested whether classes are separated by planes or by neighbors."""
 SHRINKAGE = 1.0
 EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
 """Known rows, and draws of them, that show which sizes k-means finds where classes are equally large."""
@@ -180,7 +180,7 @@ def known_evenness(
 
 def separated_by_planes(z: Matrix, y: Labels, seed: int) -> bool:
     """Whether known items are recognised better by the nearest class mean, after whitening, than by their neighbors."""
-    if len(np.unique(y)) < 2:
+    if len(y) < LEAST_LINEAR_ROWS or len(np.unique(y)) < 2:
         return False
     draw = rng.numpy(seed, "planes or neighbors")
     rows = draw.permutation(len(y))[:LINEAR_ROWS]
