@@ -22,7 +22,8 @@ def test_all_criteria_are_shown() -> None:
     x, y = blobs(10, 40)
     old = y < 6
     found = estimate_classes(x[old], y[old], x[~old], compare=True)
-    assert [curve.name for curve in found.curves] == ["probability", "agreement", "labelled accuracy", "probe classes"]
+    names = ["probability", "agreement", "merge height (log)", "labelled accuracy", "probe classes"]
+    assert [curve.name for curve in found.curves] == names
     for curve in found.curves:
         assert len(curve.numbers) == len(curve.values)
         assert curve.best in range(1, 13)

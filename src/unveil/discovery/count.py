@@ -1,11 +1,8 @@
 """Estimate the number of novel classes from known classes; labels of novel classes are never used.
 
-`count_evidence` says how likely each number is: by the spread of known classes, by how well clusterings agree, and by
-the size of known classes. The estimate is the median, and its 5 % and 95 % quantiles are the interval. `count_compare`
-has two other criteria that are only shown beside it.
-
-Where unlabelled items may be of known classes, those that are recognised as known are left out, and the others are
-counted by merge heights (`count_merge`).
+The heights at which known classes merge say about how many there are (`count_merge`), and the agreement of clusterings
+decides between the numbers around that (`count_agreement`). `count_compare` has two other criteria that are only shown.
+Where unlabelled items may be of known classes, those that are recognised as known are left out.
 """
 
 from collections.abc import Sequence
@@ -15,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from unveil.discovery.clusters import kmeans
+from unveil.discovery.count_agreement import ROWS, Curve, weigh
 from unveil.discovery.count_compare import by_labels, by_probes
-from unveil.discovery.count_evidence import ROWS, Curve, weigh
 from unveil.discovery.count_merge import ROWS as TREE_ROWS
 from unveil.discovery.count_merge import by_merge_height
 from unveil.discovery.known_neighbors import recognise
@@ -29,6 +26,10 @@ LEAST_SIZE = 3
 """Average number of items of a class at the largest number that is considered."""
 TINY = 0.05
 """Where unlabelled items may be of known classes, clusters smaller than this share of the largest are not counted."""
+INTERVAL = 1.64
+"""Standard deviations to each side of the mean that hold 90 % of a normal distribution."""
+LEAST_SPREAD, MOST_SPREAD = 0.15, 0.25
+"""Limits of the standard deviation of the logarithm of the number that merge heights say."""
 UNEVEN = 5
 """Clusters are called unbalanced above this ratio of the largest to the smallest size."""
 
@@ -102,15 +103,14 @@ def estimate_classes(
         size = len(recognised.known) / len(unlabelled) + float(recognised.known.sum()) / len(y)  # share in a draw
     usual_most = max(1, (MOST if known >= 2 else MOST_UNLABELLED) if most is None else most)
     limit = max(1, min(usual_most + (known if mixed else 0), len(candidates) // LEAST_SIZE, _distinct(candidates)))
-    if known_in_unlabelled and known >= 2 and len(labelled) > known:
-        tree_rows = min(TREE_ROWS, 2 * rows)
-        curve, low, high = by_merge_height(labelled, y, candidates, limit, seed, tree_rows, size)
-        number, curves = curve.best, [curve]
-    else:
-        expected = known * len(unlabelled) / len(y) if known else None
-        evidence = weigh(labelled, y, candidates, limit, seed, rows, expected)
-        number, low, high = (evidence.quantile(share) for share in (0.5, 0.05, 0.95))
-        curves = list(evidence.curves())
+    curves, about = list[Curve](), None
+    if known >= 2 and len(labelled) > known:
+        curve, low, high = by_merge_height(labelled, y, candidates, limit, seed, min(TREE_ROWS, 2 * rows), size)
+        curves, spread = [curve], np.log(high / low) / (2 * INTERVAL)
+        about = float(np.log(curve.best)), float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD))
+    evidence = weigh(candidates, limit, seed, rows, about)
+    number, low, high = (evidence.quantile(share) for share in (0.5, 0.05, 0.95))
+    curves = [*evidence.curves(), *curves]
     if mixed:  # too few items to recognise known classes: the known ones were counted too
         number, low, high = (max(1, value - known) for value in (number, low, high))
         curves = [_without_first(curve, known) for curve in curves]

@@ -16,7 +16,7 @@ from sklearn.metrics import silhouette_score
 
 from unveil import rng
 from unveil.discovery.clusters import kmeans, semi_kmeans
-from unveil.discovery.count_evidence import Curve
+from unveil.discovery.count_agreement import Curve
 from unveil.metrics import clustering_accuracy
 from unveil.numerics import Labels, Matrix
 

@@ -1,7 +1,7 @@
-"""The number of classes by the heights at which known classes merge, for unlabelled items that contain known classes.
+"""The number of classes by the heights at which known classes merge.
 
-Items of known classes that were not recognised form small groups. They change the spread of few clusters much, and the
-height of a merge little.
+Ward's tree of the unlabelled items is cut at the height at which trees of known classes fall into their true number of
+classes; trees of about as many classes as are found count.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 
 from unveil import rng
-from unveil.discovery.count_evidence import Curve
+from unveil.discovery.count_agreement import Curve
 from unveil.numerics import Labels, Matrix
 
 ROWS = 1500

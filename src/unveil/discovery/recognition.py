@@ -24,7 +24,7 @@ from unveil.data.items import Items
 from unveil.data.neighbor_graph import edge_weights, neighbor_graph
 from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.count import Estimate, estimate_classes
-from unveil.discovery.count_evidence import ROWS
+from unveil.discovery.count_agreement import ROWS
 from unveil.discovery.fit import clean_vectors
 from unveil.numerics import Labels, Matrix, squared_distances, sums_by_label, whitening, within_class_covariance
 

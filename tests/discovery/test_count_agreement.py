@@ -1,0 +1,27 @@
+"""The number of classes at which clusterings agree."""
+
+import numpy as np
+from blobs import blobs
+
+from unveil.discovery.count_agreement import prominence, weigh
+
+
+def test_agreement_rises_at_the_number_that_the_data_has() -> None:
+    x, _ = blobs(4, 60)
+    assert weigh(x, 20, 0).quantile(0.5) == 4
+
+
+def test_it_decides_between_the_numbers_around_what_known_classes_say() -> None:
+    x, _ = blobs(5, 60)
+    about = float(np.log(4)), 0.15
+    alone = -np.square((np.log(np.arange(1, 21)) - about[0]) / about[1]) / 2
+    assert np.argmax(alone) + 1 == 4
+    assert weigh(x, 20, 0, about=about).quantile(0.5) == 5
+
+
+def test_a_rise_counts_beside_fewer_and_more_clusters() -> None:
+    tried, agreement = np.array([2, 3, 4, 5, 6, 7, 8]), np.array([0.5, 0.5, 0.5, 0.9, 0.5, 0.5, 0.5])
+    rise = prominence(tried, agreement, np.arange(1, 12))
+    assert rise.argmax() + 1 == 5
+    assert rise[0] == 0
+    assert (rise[8:] == 0).all()
