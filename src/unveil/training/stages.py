@@ -6,6 +6,7 @@ reused, and an interrupted stage continues from its checkpoint; without one, eve
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,18 @@ def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
     method = make_method(config.method, model, context).to(training.device)
     if not method.trains:
         return _without_training(training, method)
-    loader = _loader(
+    loader = _discovery_loader(training, method)
+    history = train_stage(training, "discovery", config, method, loader, folder, _evaluation(training, method))
+    training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
+    return history
+
+
+def _discovery_loader(training: Training, method: Method) -> Loader:
+    config, task, seed = training.settings.discovery, training.task, training.settings.seed
+    if method.unlabelled_only and config.unlabelled_batch is not None:
+        config = replace(config, batch=config.unlabelled_batch, labelled_per_batch=None)
+        return _loader(training, config, task.unlabelled, seed, n_views=2)
+    return _loader(
         training,
         config,
         np.arange(len(task)),
@@ -98,9 +110,6 @@ def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
         labelled_per_batch=config.labelled_per_batch,
         unlabelled_only=method.unlabelled_only,
     )
-    history = train_stage(training, "discovery", config, method, loader, folder, _evaluation(training, method))
-    training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
-    return history
 
 
 def _evaluation(training: Training, method: Method) -> Callable[[], Metrics]:

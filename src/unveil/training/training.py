@@ -48,6 +48,7 @@ class Training:
         self.test_views = None if test is None or len(test) == 0 else self.make_views(test, like=self.views)
         self.trained_by = ""  # identity of the last stage that changed the weights
         self.trunk_by = ""  # identity of the last stage that changed the trunk
+        self.unlabelled_seen = False  # whether a stage has trained on unlabelled items
         self.model = self._fresh_model()
         self._data_id = ""
 
@@ -92,6 +93,8 @@ def fit_to_data(settings: Settings, task: Task) -> Settings:
         labelled = max(1, min(labelled, n_l))
         discovery = replace(discovery, batch=labelled + unlabelled, labelled_per_batch=labelled)
     rows_in_pass, per_step = (n_l, labelled) if labelled is not None else (len(task), discovery.batch)
+    if discovery.unlabelled_batch is not None and method_class(discovery.method).unlabelled_only:
+        rows_in_pass, per_step = n_u, discovery.unlabelled_batch
     discovery = replace(discovery, passes=passes(discovery, rows_in_pass, per_step))
     supervised = replace(supervised, passes=passes(supervised, n_l, supervised.batch))
     return replace(settings, supervised=supervised, discovery=discovery)
