@@ -112,7 +112,8 @@ class Encoder:
     strides: tuple[int, ...] = (1, 2, 2, 2)
     """compact: stride of each group."""
     weights: str | None = None
-    """A safetensors file to start from instead of random weights."""
+    """A safetensors file to start from instead of random weights, such as `unveil import-checkpoint` writes; a known
+    head in it is used too."""
 
     def __post_init__(self) -> None:
         expect(self.width >= 1, f"width is {self.width}: give 1 or more")
@@ -200,9 +201,9 @@ class Discovery(Stage):
     unlabelled_batch: int | None = None
     """Methods that use no labelled items (kcl, mcl, dtc): samples in a batch, and an epoch is one pass over the
     unlabelled items. None: the same unlabelled items in the same number of batches as other methods get."""
-    novel_head: Literal["random", "kmeans", "inputs"] = "random"
+    novel_head: Literal["random", "kmeans", "inputs", "weights"] = "random"
     """How the novel head starts: at random (paper), from k-means clusters of the features, or of what goes into the
-    part that trains, which is better where that part knows little yet."""
+    part that trains, which is better where that part knows little yet; weights: as in the file `encoder.weights`."""
     trunk_batchnorm: Literal["fixed", "training"] = "fixed"
     """BatchNorm of the frozen trunk. fixed: it keeps the statistics of pre-training. training: it normalises by each
     batch, and its running statistics move (published code)."""

@@ -14,11 +14,13 @@ import torch
 
 from unveil import rng
 from unveil.data.loader import Loader
+from unveil.errors import UnveilError
 from unveil.methods.catalog import make_method, method_class
 from unveil.methods.method import Context, Method
 from unveil.methods.rotation import Rotation
 from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, similarity_of
 from unveil.methods.supervised import Supervised
+from unveil.models.encoder import load_head
 from unveil.models.heads import linear_head, start_from_clusters
 from unveil.models.inference import features
 from unveil.models.similarity import Similarity
@@ -75,7 +77,13 @@ def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
     folder = None if training.storage is None else training.storage.run
     head = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
     model.novel_head = head = head.to(training.device)
-    if config.novel_head != "random" and not (folder is not None and (folder / "checkpoint.safetensors").exists()):
+    if config.novel_head == "weights":
+        if not load_head(head, training.settings.encoder, "novel_head"):
+            raise UnveilError(
+                "discovery.novel_head is 'weights', but encoder.weights names no file with a novel head: "
+                "set discovery.novel_head=random"
+            )
+    elif config.novel_head != "random" and not (folder is not None and (folder / "checkpoint.safetensors").exists()):
         z = features(model, training.views, task.unlabelled)
         if start is None:
             start = kmeans(training, "tail" if config.novel_head == "inputs" else "features")

@@ -122,7 +122,9 @@ def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> L
 
     if training.storage is None:
         return fit()
-    trained = "" if where == "items" else training.trained_by or _untrained(training)
+    encoder = training.model.encoder
+    network = encoder.trunk if where == "tail" else encoder
+    trained = "" if where == "items" else training.trained_by or _untrained(network, training.settings)
     made_from = [where, trained, training.data_id, _labels_id(task.labels), task.n_clusters, seed]
     path = training.storage.stages / storage.identity(kmeans=made_from) / "labels.npy"
     with storage.locked(path.parent):
@@ -170,7 +172,7 @@ def _cached(
     assert training.storage is not None
     assert items is not None
     made_from = {
-        "trunk": training.trunk_by or _untrained(training),
+        "trunk": training.trunk_by or _untrained(training.model.encoder.trunk, training.settings),
         "data": items.fingerprint(),
         "augment": recipe.changed(training.settings.augment),
         **({"scaled_by": training.data_id} if items.kind == "vectors" else {}),
@@ -215,8 +217,8 @@ def _scaling(settings: Settings) -> list[Any]:
     return [data.mean, data.std, *([data.scaling] if data.scaling != "feature" else [])]
 
 
-def _untrained(training: Training) -> str:
-    """The identity of a trunk that no stage has trained: its weights and the scaling of its inputs."""
-    state = training.model.encoder.trunk.state_dict()
+def _untrained(network: nn.Module, settings: Settings) -> str:
+    """The identity of a network that no stage has trained: its weights and the scaling of its inputs."""
+    state = network.state_dict()
     weights = {name: Items.of(value.cpu().float().flatten().numpy()).fingerprint() for name, value in state.items()}
-    return storage.identity(weights=weights, scaling=_scaling(training.settings))
+    return storage.identity(weights=weights, scaling=_scaling(settings))

@@ -13,6 +13,7 @@ from unveil.errors import UnveilError
 from unveil.hardware import pick_device, pick_precision
 from unveil.methods.catalog import method_class
 from unveil.models import build_encoder
+from unveil.models.encoder import load_head
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
 from unveil.settings import Settings, Stage
@@ -68,6 +69,7 @@ class Training:
         seed = s.rotation.seed if s.rotation.epochs else s.supervised.seed
         encoder = build_encoder(s.encoder, self.views.shape, rng.generator(seed, "encoder"))
         known = linear_head(encoder.dim, max(1, len(self.task.known)), rng.generator(seed, "known head"))
+        load_head(known, s.encoder, "known_head")
         novel = linear_head(encoder.dim, 1, rng.generator(s.seed, "novel head"))  # discovery draws its own
         return Model(encoder, known, novel, self.precision).to(self.device)
 
