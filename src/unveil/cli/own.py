@@ -71,7 +71,7 @@ def discover(
     n_novel
         The number of novel classes. auto: estimated, or, with --continue, the number of clusters without a name.
     method
-        neighbor-consensus (the default for vectors), ncl-hng, ncl, baseline, dtc, rs, uno, kmeans, …
+        neighbor-consensus (the default for vectors), ncl-hng, ncl, baseline, dtc, rs, uno, simgcd, kmeans, …
     recipe
         vectors (the default: vectors, tables, and images by a frozen encoder), images (train on augmented images from
         nothing: rotation, known classes, discovery), or a TOML file.
