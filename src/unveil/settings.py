@@ -115,7 +115,8 @@ class Encoder:
     strides: tuple[int, ...] = (1, 2, 2, 2)
     """compact: stride of each group."""
     weights: str | None = None
-    """A safetensors file to start from instead of random weights."""
+    """A safetensors file to start from instead of random weights, such as `unveil import-checkpoint` writes; a known
+    head in it is used too."""
 
     def __post_init__(self) -> None:
         expect(self.width >= 1, f"width is {self.width}: give 1 or more")
@@ -140,6 +141,8 @@ class Stage:
     steps: int | None = None
     """About how many steps the stage has: the passes follow from it. None: as `passes` says."""
     batch: int = 128
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    """adam has no use for `momentum` and `nesterov`."""
     lr: float = 0.1
     momentum: float = 0.9
     nesterov: bool = False
@@ -198,9 +201,12 @@ class Discovery(Stage):
     """A name of `unveil.methods.catalog`."""
     labelled_per_batch: int | None = None
     """Labelled samples in each batch; None mixes both kinds at their natural ratio."""
-    novel_head: Literal["random", "kmeans", "inputs"] = "random"
+    unlabelled_batch: int | None = None
+    """Methods that use no labelled items (kcl, mcl, dtc): samples in a batch, and an epoch is one pass over the
+    unlabelled items. None: the same unlabelled items in the same number of batches as other methods get."""
+    novel_head: Literal["random", "kmeans", "inputs", "weights"] = "random"
     """How the novel head starts: at random (paper), from k-means clusters of the features, or of what goes into the
-    part that trains, which is better where that part knows little yet."""
+    part that trains, which is better where that part knows little yet; weights: as in the file `encoder.weights`."""
     trunk_batchnorm: Literal["fixed", "training"] = "fixed"
     """BatchNorm of the frozen trunk. fixed: it keeps the statistics of pre-training. training: it normalises by each
     batch, and its running statistics move (published code)."""
@@ -212,6 +218,8 @@ class Discovery(Stage):
             each is None or 1 <= each < self.batch,
             f"labelled_per_batch is {each} in batches of {self.batch}: give 1 to {self.batch - 1}",
         )
+        alone = self.unlabelled_batch
+        expect(alone is None or alone >= 2, f"unlabelled_batch is {alone}: give 2 or more, or none")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,11 @@ from unveil.experiments import experiment as experiments
 from unveil.experiments import maps, output, plan
 from unveil.experiments.plan import title_of
 from unveil.experiments.summary import Line, summarise
+from unveil.methods.dtc import DTCSettings
+from unveil.methods.ranking import RankingSettings
+from unveil.methods.similarity import PairwiseSettings
+from unveil.settings import Settings
+from unveil.training.schedule import learning_rate
 
 QUICK = (
     *TINY,
@@ -246,3 +251,50 @@ def test_a_run_keeps_its_name_when_settings_are_added() -> None:
     assert title_of(recipe.from_table(table)) == title_of(resolved)
     assert title_of(resolved) == title_of(recipe.load("digits", ["seed=3", "method.alpha=0.4", "machine.workers=1"]))
     assert title_of(resolved) != title_of(recipe.load("digits", ["seed=3", "method.alpha=0.3"]))
+
+
+KCL_AND_MCL = {
+    "similarity": ("adam", 1e-3, 50, (30, 40), 0.1, 100, 20),
+    "discovery": ("adam", 1e-3, 150, (100,), 0.1, 100),
+}
+DTC_VALUES = {  # variant, warm-up, interval, γ, T, epochs, weight decay; then the rate by epoch
+    "cifar10": (("pi", 10, 5, 10, 5, 110, 1e-4), {0: 0.1, 9: 0.1, 10: 0.05, 109: 0.05}),
+    "cifar100": (("te", 30, 10, 10, 5, 130, 1e-5), {29: 0.1, 30: 0.05, 49: 0.05, 50: 0.025, 70: 0.0125, 110: 0.003125}),
+    "imagenet": (("tep", 10, 5, 100, 5, 70, 1e-5), {9: 0.1, 10: 0.05, 69: 0.05}),
+}
+
+
+def published(method: str, data: str) -> Settings:
+    row = experiments.Row(name=method, set=(f"discovery.method={method}",))
+    found = experiments.settings(row, experiments.scale("paper", data), 0)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("data", DTC_VALUES)
+def test_other_systems_have_their_authors_values_at_the_published_scale(data: str) -> None:
+    found = published("dtc", data)
+    stage, method = found.discovery, found.method
+    assert isinstance(method, DTCSettings)
+    values, rates = DTC_VALUES[data]
+    given = method.variant, method.warmup_epochs, method.interval, method.consistency, method.rampup
+    assert (*given, stage.epochs, stage.weight_decay) == values
+    assert {epoch: learning_rate(stage, epoch) for epoch in rates} == pytest.approx(rates)
+    assert (stage.optimizer, stage.momentum, stage.unlabelled_batch) == ("sgd", 0.9, 128)
+    for name in ("kcl", "mcl"):
+        found = published(name, data)
+        assert isinstance(found.method, PairwiseSettings)
+        for part, stage in (("similarity", found.method.similarity), ("discovery", found.discovery)):
+            size = (stage.batch, stage.classes_per_batch) if part == "similarity" else (stage.unlabelled_batch,)  # type: ignore[attr-defined]
+            given = stage.optimizer, stage.lr, stage.epochs, stage.milestones, stage.decay
+            assert (*given, *size) == KCL_AND_MCL[part]
+            assert stage.weight_decay == 0
+    joint = published("rs+", data)
+    assert isinstance(joint.method, RankingSettings)
+    stage = joint.discovery
+    ramp = joint.method.consistency, joint.method.rampup
+    other = {"cifar10": (5, 50), "imagenet": (10, 50)}
+    if data == "cifar100":
+        assert (stage.batch, stage.epochs, stage.milestones, *ramp) == (256, 400, (340,), 25, 300)
+    else:
+        assert ramp == other[data]

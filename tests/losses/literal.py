@@ -200,3 +200,22 @@ def swapped_prediction(logits: Tensor, logits_hat: Tensor, targets: Tensor, targ
             denominator = sum(value.exp() for value in view)
             total = total - sum(t * (value.exp() / denominator).log() for t, value in zip(target, view, strict=True))
     return total / (2 * max(len(logits), 1))
+
+
+def batch_contrastive(z: Tensor, same: list[list[bool]], temperature: float) -> Tensor:
+    total = z.new_zeros(())
+    for i in range(len(z)):
+        others = {n: torch.exp(cosine(z[i], z[n]) / temperature) for n in range(len(z)) if n != i}
+        positives = [n for n in others if same[i][n]]
+        denominator = sum(others.values())
+        for j in positives:
+            total = total - torch.log(others[j] / denominator) / len(positives)
+    return total / max(len(z), 1)
+
+
+def mean_entropy(p: Tensor) -> Tensor:
+    total = p.new_zeros(())
+    for k in range(p.shape[1]):
+        mean = sum(p[i, k] for i in range(len(p))) / len(p)
+        total = total - mean * torch.log(mean)  # type: ignore[call-overload]
+    return total

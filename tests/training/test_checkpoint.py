@@ -8,7 +8,9 @@ from torch import Tensor, nn
 
 from unveil.errors import UnveilError
 from unveil.models.queue import Queue
+from unveil.settings import Discovery
 from unveil.training import checkpoint
+from unveil.training.loop import make_optimizer
 
 
 class Net(nn.Module):
@@ -34,7 +36,7 @@ def make(seed: int) -> tuple[Net, torch.optim.SGD]:
     return net, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3, fused=True)
 
 
-def step(net: Net, optimizer: torch.optim.SGD, seed: int) -> None:
+def step(net: Net, optimizer: torch.optim.Optimizer, seed: int) -> None:
     x = torch.randn(4, 3, 5, 5, generator=torch.Generator().manual_seed(seed))
     optimizer.zero_grad()
     net(x.contiguous(memory_format=torch.channels_last)).square().sum().backward()
@@ -129,3 +131,19 @@ def test_bad_weights_say_what_to_do(tmp_path: Path, how: str) -> None:
         checkpoint.load_model(tmp_path / "m", nn.ModuleDict({"conv": Net(0).conv}))
     assert str(tmp_path / "m") in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_restored_adam_takes_exactly_the_same_steps(tmp_path: Path) -> None:
+    config = Discovery(optimizer="adam", lr=0.01, weight_decay=1e-3)
+    net, other = Net(0), Net(1)
+    optimizer, other_optimizer = (make_optimizer(config, list(one.parameters())) for one in (net, other))
+    assert isinstance(optimizer, torch.optim.Adam)
+    for seed in range(3):
+        step(net, optimizer, seed)
+    checkpoint.save(tmp_path / "c", net, optimizer, checkpoint.fresh())
+    checkpoint.restore(tmp_path / "c", other, other_optimizer)
+    assert all(state["step"].shape == () for state in other_optimizer.state.values())
+    for seed in range(3, 6):
+        step(net, optimizer, seed)
+        step(other, other_optimizer, seed)
+        assert same(net, other)

@@ -192,4 +192,31 @@ def bench(
         console.print(table)
 
 
-COMMANDS = (demo, run, paper, bench)
+def import_checkpoint(
+    source: Path, target: Path, /, *, heads: Annotated[bool, Parameter(negative="--no-heads")] = True
+) -> None:
+    """Turn a published ResNet-18 checkpoint (AutoNovel, NCL) into a file to start from.
+
+    Parameters
+    ----------
+    source
+        A file that torch.save wrote. It is loaded as tensors alone: nothing in it is executed.
+    target
+        The safetensors file to write, for --set encoder.weights=TARGET.
+    heads
+        Also keep the heads for known and novel classes.
+    """
+    from unveil.models.checkpoint_import import import_checkpoint
+
+    imported = import_checkpoint(source, target, heads=heads)
+    kept = [f"{name} of {count} classes" for name, count in imported.heads.items()]
+    print(f"{target}: {', '.join([imported.encoder, *kept])}")
+    if imported.ignored:
+        print(f"not used: {', '.join(imported.ignored[:5])}" + (", …" if len(imported.ignored) > 5 else ""))
+    recipe = "imagenet" if imported.encoder == "resnet18-imagenet" else "cifar10"
+    without = ["rotation.epochs=0", *(["supervised.epochs=0"] if "known_head" in imported.heads else [])]
+    changes = " ".join(f"--set {change}" for change in (f"encoder.weights={target}", *without))
+    print(f"next: unveil run {recipe} {changes}")
+
+
+COMMANDS = (demo, run, paper, bench, import_checkpoint)

@@ -72,7 +72,7 @@ def discover(
     n_novel
         The number of novel classes. auto: estimated, or, with --continue, the number of clusters without a name.
     method
-        neighbor-consensus (the default for vectors), ncl-hng, ncl, baseline, dtc, rs, uno, kmeans, …
+        neighbor-consensus (the default for vectors), ncl-hng, ncl, baseline, dtc, rs, uno, simgcd, kmeans, …
     scaling
         How vectors are scaled: to unit length, each column to the same spread, or not at all. auto: as suits the known
         classes best.

@@ -3,6 +3,7 @@
 Features need not be normalised: the losses do it. Second views and queues are constants to the gradient.
 """
 
+from unveil.losses.batch_contrastive import batch_contrastive, mean_entropy
 from unveil.losses.contrastive import neighborhood_contrastive, supervised_contrastive
 from unveil.losses.hard_negatives import hard_negatives
 from unveil.losses.pairs import calibrated_threshold, cosine_pairs, nearest_pairs, ranking_pairs
@@ -11,10 +12,12 @@ from unveil.losses.rampup import sigmoid_rampup
 from unveil.losses.sinkhorn import sinkhorn, swapped_prediction
 
 __all__ = [
+    "batch_contrastive",
     "calibrated_threshold",
     "consistency",
     "cosine_pairs",
     "hard_negatives",
+    "mean_entropy",
     "nearest_pairs",
     "neighborhood_contrastive",
     "pairwise_bce",

@@ -8,6 +8,7 @@ from unveil.methods.method import Context, Method
 from unveil.methods.ncl import NCL, NCLWithHNG
 from unveil.methods.open_consensus import OpenConsensus
 from unveil.methods.ranking import Ranking, RankingPlus
+from unveil.methods.simgcd import SimGCD
 from unveil.methods.similarity import KCL, MCL
 from unveil.methods.uno import UNO
 from unveil.models.model import Model
@@ -24,6 +25,7 @@ METHODS: dict[str, type[Method]] = {
     "ncl": NCL,
     "ncl-hng": NCLWithHNG,
     "uno": UNO,
+    "simgcd": SimGCD,
     "neighbor-consensus": OpenConsensus,
 }
 

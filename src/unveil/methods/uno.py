@@ -20,7 +20,7 @@ from unveil.data.loader import Batch
 from unveil.losses import sinkhorn, swapped_prediction
 from unveil.methods.baseline import encode_pair
 from unveil.methods.method import Context, Method
-from unveil.models.heads import Head, Prototypes, drawn
+from unveil.models.heads import Head, drawn, prototypes_of
 from unveil.models.model import Model
 from unveil.settings import MethodSettings, expect
 
@@ -78,7 +78,7 @@ class UNO(Method):
 
         self.novel = [f"novel_{i}" for i in range(config.heads)]
         self.over = [f"over_{i}" for i in range(config.heads if config.overclustering else 0)]
-        model.known_head = _prototypes(model.known_head, config.temperature)
+        model.known_head = prototypes_of(model.known_head, config.temperature)
         model.novel_head = head(self.novel[0], n_novel)  # a copy of the best one, renewed after each epoch
         model.further_heads.update({name: head(name, n_novel) for name in self.novel})
         model.further_heads.update({name: head(name, config.overclustering * n_novel) for name in self.over})
@@ -123,12 +123,3 @@ class UNO(Method):
         cosines = novel[len(y) :] * config.temperature
         targets[len(y) :, n_known:] = sinkhorn(cosines, epsilon=config.epsilon, iterations=config.iterations)
         return targets
-
-
-@torch.no_grad()
-def _prototypes(head: Head, temperature: float) -> Prototypes:
-    """Prototypes in the directions of a linear head that was trained before."""
-    assert isinstance(head, nn.Linear)
-    prototypes = Prototypes(head.in_features, head.out_features, temperature).to(head.weight.device)
-    prototypes.weight.copy_(F.normalize(head.weight, dim=1))
-    return prototypes

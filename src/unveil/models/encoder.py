@@ -73,11 +73,38 @@ def _dense(inputs: int, outputs: int) -> list[nn.Module]:
     return [nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.ReLU()]
 
 
+def load_head(head: nn.Module, config: settings.Encoder, name: str) -> bool:
+    """Set a head to that of the file `encoder.weights`, by its name there; returns whether the file has one."""
+    if config.weights is None:
+        return False
+    weights, prefix = _read(Path(config.weights)), f"{name}."
+    state = {key.removeprefix(prefix): value for key, value in weights.items() if key.startswith(prefix)}
+    if not state:
+        return False
+    try:
+        head.load_state_dict(state)
+    except RuntimeError:
+        there, here = (tuple(one["weight"].shape) for one in (state, head.state_dict()))
+        raise UnveilError(
+            f"encoder.weights: the {name} of {config.weights} is {there}, and {here} is needed: choose the classes "
+            "that it was trained on, or import the checkpoint again with --no-heads"
+        ) from None
+    return True
+
+
 def _load(encoder: Encoder, path: Path) -> None:
+    try:
+        encoder.load_state_dict({name: value for name, value in _read(path).items() if "_head." not in name})
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise UnveilError(f"encoder.weights: {path} does not fit the encoder ({reason})") from None
+
+
+def _read(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise UnveilError(f"encoder.weights: no file at {path}")
     try:
-        encoder.load_state_dict(load_file(path))
-    except (SafetensorError, RuntimeError) as error:
+        return load_file(path)
+    except SafetensorError as error:
         reason = str(error).splitlines()[0]
         raise UnveilError(f"encoder.weights: {path} does not fit the encoder ({reason})") from None

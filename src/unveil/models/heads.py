@@ -99,6 +99,15 @@ def linear_head(dim: int, classes: int, generator: torch.Generator) -> nn.Linear
     return head
 
 
+@torch.no_grad()
+def prototypes_of(head: nn.Module, temperature: float) -> Prototypes:
+    """Prototypes in the directions of a linear head."""
+    assert isinstance(head, nn.Linear)
+    prototypes = Prototypes(head.in_features, head.out_features, temperature).to(head.weight.device)
+    prototypes.weight.copy_(F.normalize(head.weight, dim=1))
+    return prototypes
+
+
 def drawn(seed: int, description: Mapping[str, Any]) -> Head:
     """A head of any kind, drawn from a seed and not from the global stream."""
     with torch.random.fork_rng(devices=[]):

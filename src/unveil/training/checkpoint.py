@@ -48,8 +48,10 @@ def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, An
         if name.startswith("optimizer."):
             _, index, key = name.split(".", 2)
             parameter = parameters[int(index)]
-            # fused updates need a buffer in the memory layout of its parameter
-            optimizer.state[parameter][key] = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
+            # fused updates need a buffer in the memory layout of its parameter; Adam's counter of steps is a scalar
+            like = parameter if tensor.shape == parameter.shape else tensor
+            buffer = torch.empty_like(like, device=parameter.device, requires_grad=False)
+            optimizer.state[parameter][key] = buffer.copy_(tensor)
     return progress
 
 

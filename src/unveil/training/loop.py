@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from unveil import files
 from unveil.data.loader import Batch, Loader
@@ -41,14 +41,7 @@ def train(
     path = None if folder is None else folder / "checkpoint.safetensors"
 
     # The optimizer, and the state of an interrupted training where there is one.
-    optimizer = torch.optim.SGD(
-        method.trained(),
-        lr=config.lr,
-        momentum=config.momentum,
-        nesterov=config.nesterov,
-        weight_decay=config.weight_decay,
-        fused=True,
-    )
+    optimizer = make_optimizer(config, method.trained())
     state = (None if path is None else checkpoint.restore(path, method, optimizer)) or checkpoint.fresh()
     sums = {name: torch.tensor(value, device=loader.device) for name, value in state["sums"].items()}
     history: list[Metrics] = state["history"]
@@ -104,6 +97,14 @@ def train(
             if interrupt.asked:  # interrupted during the evaluation
                 raise KeyboardInterrupt
     return history
+
+
+def make_optimizer(config: Stage, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    """The optimizer of a stage."""
+    common: dict[str, Any] = {"lr": config.lr, "weight_decay": config.weight_decay, "fused": True}
+    if config.optimizer == "adam":
+        return torch.optim.Adam(parameters, **common)
+    return torch.optim.SGD(parameters, momentum=config.momentum, nesterov=config.nesterov, **common)
 
 
 def step_on(batch: Batch, method: Method, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ reused, and an interrupted stage continues from its checkpoint; without one, eve
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ import torch
 
 from unveil import rng
 from unveil.data.loader import Loader
+from unveil.errors import UnveilError
 from unveil.methods.catalog import make_method, method_class
 from unveil.methods.method import Context, Method
 from unveil.methods.rotation import Rotation
 from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, similarity_of
 from unveil.methods.supervised import Supervised
+from unveil.models.encoder import load_head
 from unveil.models.heads import linear_head, start_from_clusters
 from unveil.models.inference import features
 from unveil.models.similarity import Similarity
@@ -75,7 +78,13 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
     folder = None if training.storage is None else training.storage.run
     head = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
     model.novel_head = head = head.to(training.device)
-    if config.novel_head != "random" and not (folder is not None and (folder / "checkpoint.safetensors").exists()):
+    if config.novel_head == "weights":
+        if not load_head(head, training.settings.encoder, "novel_head"):
+            raise UnveilError(
+                "discovery.novel_head is 'weights', but encoder.weights names no file with a novel head: "
+                "set discovery.novel_head=random"
+            )
+    elif config.novel_head != "random" and not (folder is not None and (folder / "checkpoint.safetensors").exists()):
         z = features(model, training.views, task.unlabelled)
         if start is None:
             start = kmeans(training, "tail" if config.novel_head == "inputs" else "features")
@@ -91,7 +100,18 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
     method = make_method(config.method, model, context).to(training.device)
     if not method.trains:
         return _without_training(training, method)
-    loader = _loader(
+    loader = _discovery_loader(training, method)
+    history = train_stage(training, "discovery", config, method, loader, folder, _evaluation(training, method))
+    training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
+    return history
+
+
+def _discovery_loader(training: Training, method: Method) -> Loader:
+    config, task, seed = training.settings.discovery, training.task, training.settings.seed
+    if method.unlabelled_only and config.unlabelled_batch is not None:
+        config = replace(config, batch=config.unlabelled_batch, labelled_per_batch=None)
+        return _loader(training, config, task.unlabelled, seed, n_views=2)
+    return _loader(
         training,
         config,
         np.arange(len(task)),
@@ -100,9 +120,6 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
         labelled_per_batch=config.labelled_per_batch,
         unlabelled_only=method.unlabelled_only,
     )
-    history = train_stage(training, "discovery", config, method, loader, folder, _evaluation(training, method))
-    training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
-    return history
 
 
 def _evaluation(training: Training, method: Method) -> Callable[[], Metrics]:

@@ -17,7 +17,7 @@ from unveil import files, recipe, storage
 from unveil.data.cached_views import CachedViews
 from unveil.data.items import Items
 from unveil.data.loader import Loader
-from unveil.data.task import Task
+from unveil.data.task import UNLABELLED
 from unveil.data.views import Views
 from unveil.hardware import commit
 from unveil.methods.method import Method
@@ -51,7 +51,7 @@ def train_or_reuse(
         history = train_stage(training, stage, config, method, loader, None, evaluate)
         training.seconds[stage] = history[-1]["seconds"]
         return
-    settings, labels = training.settings, _labels_id(training.task) if with_labels else ""
+    settings, (data, labels) = training.settings, _trained_on(training, loader.rows, with_labels)
     weights_of = result or _pretrained(training.model, labels)
     table = {key: value for key, value in recipe.changed(config).items() if key != "evaluate_every"}
     training.trained_by = storage.identity(
@@ -60,7 +60,7 @@ def train_or_reuse(
         encoder=_encoder_identity(settings),
         augment=recipe.changed(settings.augment),
         scaling=_scaling(settings),
-        data=training.data_id,
+        data=data,
         labels=labels,
         after=training.trained_by,
     )
@@ -122,8 +122,10 @@ def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> L
 
     if training.storage is None:
         return fit()
-    trained = "" if where == "items" else training.trained_by or _untrained(training)
-    made_from = [where, trained, training.data_id, _labels_id(task), task.n_clusters, seed]
+    encoder = training.model.encoder
+    network = encoder.trunk if where == "tail" else encoder
+    trained = "" if where == "items" else training.trained_by or _untrained(network, training.settings)
+    made_from = [where, trained, training.data_id, _labels_id(task.labels), task.n_clusters, seed]
     path = training.storage.stages / storage.identity(kmeans=made_from) / "labels.npy"
     with storage.locked(path.parent):
         if not path.exists():
@@ -170,7 +172,7 @@ def _cached(
     assert training.storage is not None
     assert items is not None
     made_from = {
-        "trunk": training.trunk_by or _untrained(training),
+        "trunk": training.trunk_by or _untrained(training.model.encoder.trunk, training.settings),
         "data": items.fingerprint(),
         "augment": recipe.changed(training.settings.augment),
         **({"scaled_by": training.data_id} if items.kind == "vectors" else {}),
@@ -179,14 +181,27 @@ def _cached(
     return cached_views(source, training.model, count, most=most, made_from=made_from, folder=folder, console=console)
 
 
+def _trained_on(training: Training, rows: Labels, with_labels: bool) -> tuple[str, str]:
+    """Hashes of the items and labels that a stage depends on.
+
+    A stage on labelled images alone, after stages on labelled images alone, does not depend on the unlabelled ones:
+    tasks with the same labelled images share it, such as the three subsets of ImageNet. Vectors are scaled by all rows.
+    """
+    task = training.task
+    training.unlabelled_seen |= bool((task.labels[rows] == UNLABELLED).any())
+    if training.unlabelled_seen or not with_labels or task.items.kind == "vectors":
+        return training.data_id, _labels_id(task.labels) if with_labels else ""
+    return task.items.take(rows).fingerprint(), _labels_id(task.labels[rows])
+
+
 def _pretrained(model: Model, labels: str) -> nn.ModuleDict:
     """The modules that a stage stores: the encoder, and the known head where labels were used. The novel head is not
     stored: every discovery seed draws its own."""
     return nn.ModuleDict({"encoder": model.encoder} | ({"known_head": model.known_head} if labels else {}))
 
 
-def _labels_id(task: Task) -> str:
-    return task.labels.tobytes().hex()
+def _labels_id(labels: Labels) -> str:
+    return labels.tobytes().hex()
 
 
 def _encoder_identity(settings: Settings) -> dict[str, Any]:
@@ -202,8 +217,8 @@ def _scaling(settings: Settings) -> list[Any]:
     return [data.mean, data.std, *([data.scaling] if data.scaling != "feature" else [])]
 
 
-def _untrained(training: Training) -> str:
-    """The identity of a trunk that no stage has trained: its weights and the scaling of its inputs."""
-    state = training.model.encoder.trunk.state_dict()
+def _untrained(network: nn.Module, settings: Settings) -> str:
+    """The identity of a network that no stage has trained: its weights and the scaling of its inputs."""
+    state = network.state_dict()
     weights = {name: Items.of(value.cpu().float().flatten().numpy()).fingerprint() for name, value in state.items()}
-    return storage.identity(weights=weights, scaling=_scaling(training.settings))
+    return storage.identity(weights=weights, scaling=_scaling(settings))

@@ -13,6 +13,7 @@ from unveil.errors import UnveilError
 from unveil.hardware import pick_device, pick_precision
 from unveil.methods.catalog import method_class
 from unveil.models import build_encoder
+from unveil.models.encoder import load_head
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
 from unveil.settings import Settings, Stage
@@ -48,6 +49,7 @@ class Training:
         self.test_views = None if test is None or len(test) == 0 else self.make_views(test, like=self.views)
         self.trained_by = ""  # identity of the last stage that changed the weights
         self.trunk_by = ""  # identity of the last stage that changed the trunk
+        self.unlabelled_seen = False  # whether a stage has trained on unlabelled items
         self.model = self._fresh_model()
         self._data_id = ""
 
@@ -67,6 +69,7 @@ class Training:
         seed = s.rotation.seed if s.rotation.epochs else s.supervised.seed
         encoder = build_encoder(s.encoder, self.views.shape, rng.generator(seed, "encoder"))
         known = linear_head(encoder.dim, max(1, len(self.task.known)), rng.generator(seed, "known head"))
+        load_head(known, s.encoder, "known_head")
         novel = linear_head(encoder.dim, 1, rng.generator(s.seed, "novel head"))  # discovery draws its own
         return Model(encoder, known, novel, self.precision).to(self.device)
 
@@ -92,6 +95,8 @@ def fit_to_data(settings: Settings, task: Task) -> Settings:
         labelled = max(1, min(labelled, n_l))
         discovery = replace(discovery, batch=labelled + unlabelled, labelled_per_batch=labelled)
     rows_in_pass, per_step = (n_l, labelled) if labelled is not None else (len(task), discovery.batch)
+    if discovery.unlabelled_batch is not None and method_class(discovery.method).unlabelled_only:
+        rows_in_pass, per_step = n_u, discovery.unlabelled_batch
     discovery = replace(discovery, passes=passes(discovery, rows_in_pass, per_step))
     supervised = replace(supervised, passes=passes(supervised, n_l, supervised.batch))
     return replace(settings, supervised=supervised, discovery=discovery)
