@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
 from unveil.runs.reader import Run, load, read_items
-from unveil.runs.review_log import LOG, Entry, clean_name, parse_entries
+from unveil.runs.review_log import LOG, Entry, clean_name, parse_entries, typed_name
 
 REJECTED = -1
 """The label of items that belong to no class."""
@@ -43,6 +43,8 @@ class Change:
     before: Rows
     after: Rows
     meanings: dict[int, tuple[Meaning | None, Meaning | None]]
+    by_hand: tuple[NDArray[np.bool_], NDArray[np.bool_]]
+    """Before and after: whether a person moved these rows where they are."""
 
 
 class State:
@@ -56,6 +58,8 @@ class State:
         self.undone: list[Change] = []
         filled = set(np.unique(run.labels).tolist())
         self.meanings = {i: Meaning(name=name) for i, name in enumerate(run.classes) if i < run.n_known or i in filled}
+        self.by_hand: NDArray[np.bool_] = np.zeros(len(run.labels), dtype=bool)
+        """(n,): a person moved the item where it is."""
         self._next = len(run.classes)
         self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
         self._cluster_changed: dict[int, int] = {}
@@ -103,8 +107,29 @@ class State:
         rows = self._rows(data["rows"]) if "rows" in data else np.empty(0, dtype=np.int64)
         return bool((self._row_changed[rows] > base).any())
 
+    def compact(self, kind: str, data: dict[str, Any]) -> dict[str, Any]:
+        """The data of a new entry as it is stored: every row once, names checked more strictly than old ones."""
+        stored = dict(data)
+        if "rows" in data:
+            stored["rows"] = self._rows(data["rows"]).tolist()
+        if "parts" in data:
+            stored["parts"] = [self._ordered_rows(part).tolist() for part in _list(data["parts"])]
+        if "clusters" in data:
+            clusters = _list(data["clusters"])
+            if all(isinstance(cluster, int) for cluster in clusters):
+                stored["clusters"] = list(dict.fromkeys(clusters))
+        if isinstance(data.get("text"), str):
+            stored["text"] = typed_name(data["text"])
+        return stored
+
+    def _ordered_rows(self, value: object) -> Rows:
+        """The rows of a list, each once, in the order of the list."""
+        self._rows(value)
+        return np.array(list(dict.fromkeys(np.asarray(value).tolist())), dtype=np.int64)
+
     def _put(self, change: Change, number: int) -> None:
         self.labels[change.rows] = change.after
+        self.by_hand[change.rows] = change.by_hand[1]
         self._row_changed[change.rows] = number
         for cluster, (_, meaning) in change.meanings.items():
             if meaning is None:
@@ -124,7 +149,9 @@ class State:
             if self.is_novel(cluster) and cluster not in after and (before == cluster).sum() == self._size(cluster):
                 meanings[cluster] = None
         pairs = {cluster: (self.meanings.get(cluster), meaning) for cluster, meaning in meanings.items()}
-        return Change(kind=kind, rows=rows, before=before, after=after, meanings=pairs)
+        placed = self.by_hand[rows]
+        by_hand = placed, (placed | (kind == "move")) & (kind != "reject")
+        return Change(kind=kind, rows=rows, before=before, after=after, meanings=pairs, by_hand=by_hand)
 
     def _size(self, cluster: int) -> int:
         return int((self.labels == cluster).sum())
@@ -254,7 +281,8 @@ def _list(value: object) -> list[Any]:
 
 def _inverse(change: Change) -> Change:
     meanings = {cluster: (after, before) for cluster, (before, after) in change.meanings.items()}
-    return replace(change, before=change.after, after=change.before, meanings=meanings)
+    by_hand = change.by_hand[::-1]
+    return replace(change, before=change.after, after=change.before, meanings=meanings, by_hand=by_hand)
 
 
 def replay(state: State, entries: Iterable[Entry], path: Path) -> State:
@@ -272,6 +300,36 @@ def current_state(run: Run) -> State:
     path = run.folder / LOG
     entries = parse_entries(path.read_bytes(), path)[0] if path.exists() else []
     return replay(State(run), entries, path)
+
+
+def folded_labels(state: State) -> Rows:
+    """The labels, with clusters that turned out to be a known class counted to that class."""
+    labels = state.labels.copy()
+    for cluster, meaning in state.meanings.items():
+        if meaning.known is not None:
+            labels[state.labels == cluster] = meaning.known
+    return labels
+
+
+def corrected_run(run: Run, state: State, confidence: NDArray[np.float32], typicality: NDArray[np.float32]) -> Run:
+    """The run as it is after the review. Classes keep their numbers; rejected items have the label -1."""
+    count = max([len(run.classes) - 1, *state.meanings]) + 1
+    exists = {c for c, meaning in state.meanings.items() if not (state.is_novel(c) and meaning.known is not None)}
+    return replace(
+        run,
+        labels=folded_labels(state),
+        classes=tuple(state.name(c) if c in exists else "" for c in range(count)),
+        gone=frozenset(range(run.n_known, count)) - exists,
+        confidence=confidence,
+        typicality=typicality,
+    )
+
+
+def progress(state: State) -> dict[str, int]:
+    """How many items there are, how many are new, and how many of those are in reviewed classes or rejected."""
+    reviewed = [cluster for cluster, meaning in state.meanings.items() if meaning.reviewed]
+    seen = np.isin(state.labels, [REJECTED, *reviewed]) & state.run.new
+    return {"all": len(state.labels), "new": int(state.run.new.sum()), "reviewed": int(seen.sum())}
 
 
 def corrected_items(folder: Path) -> list[dict[str, str]]:

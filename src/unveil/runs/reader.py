@@ -46,6 +46,8 @@ class Run:
     """(n,): image files; "" for an item without one."""
     record: dict[str, Any] = field(repr=False)
     """record.json"""
+    gone: frozenset[int] = frozenset()
+    """Numbers of novel classes that do not exist any more, because a review merged or emptied them."""
 
     @property
     def name(self) -> str:
@@ -54,7 +56,16 @@ class Run:
 
     @property
     def n_novel(self) -> int:
-        return len(self.classes) - self.n_known
+        return len(self.novel)
+
+    @property
+    def novel(self) -> list[int]:
+        """Numbers of the novel classes."""
+        return [number for number in range(self.n_known, len(self.classes)) if number not in self.gone]
+
+    @property
+    def has_features(self) -> bool:
+        return "features" in self.__dict__ or (self.folder / "features.npy").exists()
 
     @cached_property
     def features(self) -> NDArray[np.float32]:

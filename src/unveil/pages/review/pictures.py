@@ -70,7 +70,7 @@ class Pictures:
 
     def _column(self, column: int, value: float, deviations: float) -> dict[str, Any]:
         name = self._run.column(column)
-        return {"column": name, "value": float(f"{value:.4g}"), "deviations": round(float(deviations), 1)}
+        return {"column": name, "value": float(f"{value:.7g}"), "deviations": round(float(deviations), 1)}
 
 
 def encoded(picture: Image.Image, *, exact: bool) -> tuple[bytes, str]:

@@ -16,8 +16,8 @@ from starlette.routing import Route
 from unveil.errors import UnveilError
 from unveil.pages import words
 from unveil.pages.colors import class_color
-from unveil.pages.review.guard import Access, Guard
-from unveil.pages.review.log import ConflictError, Log
+from unveil.pages.review.guard import SESSION_PATH, Access, Guard
+from unveil.pages.review.log import ConflictError, Log, TroubleError, check_present
 from unveil.pages.review.map import LiveMap
 from unveil.pages.review.pictures import MOST_ROWS, Pictures
 from unveil.pages.review.similar import SimilarItems
@@ -55,6 +55,9 @@ class Review:
         summary = run.record.get("summary") or {}
         return {
             "run": run.name,
+            "headline": words.headline(run.record),
+            "edited_headline": words.headline(run.record, edited=True),
+            "warnings": [str(warning) for warning in run.record.get("warnings") or ()],
             "pictures": run.has_pictures,
             "side": self.pictures.side,
             "summary": {key: summary[key] for key in words.SUMMARY if summary.get(key)},
@@ -72,7 +75,7 @@ class Review:
         return {"total": len(rows), "offset": offset, **self._described(part)}
 
     def _described(self, rows: Any) -> dict[str, Any]:
-        confidence = np.round(self.run.confidence[rows] * 100).astype(int)
+        confidence = np.round(self.summary.confidence[rows] * 100).astype(int)
         return {
             "rows": rows.tolist(),
             "confidence": confidence.tolist(),
@@ -81,8 +84,9 @@ class Review:
 
     def items(self, rows: list[int]) -> list[dict[str, Any]]:
         with self.log.reading() as state:
-            labels = state.labels[rows].tolist()
-        run = self.run
+            labels, by_hand = state.labels[rows].tolist(), state.by_hand[rows].tolist()
+            self.summary.follow(state)
+        run, confidence = self.run, self.summary.confidence
         return [
             {
                 "row": row,
@@ -90,10 +94,11 @@ class Review:
                 "class": label,
                 "first": run.classes[int(run.labels[row])],
                 "new": bool(run.new[row]),
-                "confidence": round(float(run.confidence[row]), 4),
+                "confidence": round(float(confidence[row]), 4),
+                "by_hand": placed,
                 "columns": columns,
             }
-            for row, label, columns in zip(rows, labels, self.pictures.columns(rows), strict=True)
+            for row, label, placed, columns in zip(rows, labels, by_hand, self.pictures.columns(rows), strict=True)
         ]
 
     def similar(self, row: int, count: int) -> dict[str, Any]:
@@ -112,6 +117,13 @@ class Review:
 
     def act(self, kind: str, data: dict[str, Any], base: int) -> dict[str, Any]:
         self.log.act(kind, {key: data[key] for key in FIELDS if key in data}, base)
+        return self.state()
+
+    def log_again(self, do: str) -> dict[str, Any]:
+        """After the log was deleted: write it again, or begin without it."""
+        if do not in ("restore", "forget"):
+            raise UnveilError("restore or forget")
+        (self.log.restore if do == "restore" else self.log.forget)()
         return self.state()
 
     def split(self, cluster: int, parts: int) -> dict[str, Any]:
@@ -138,7 +150,7 @@ def application(run: Run, access: Access) -> Guard:
         if sort not in ("confidence", "typicality"):
             raise UnveilError("sort by confidence or typicality")
         offset, limit = _number(request.query_params, "offset", 0), _number(request.query_params, "limit", PAGE)
-        return JSONResponse(review.rows_of(request.path_params["cluster"], sort, offset, limit))
+        return JSONResponse(review.rows_of(_path_number(request, "cluster"), sort, offset, limit))
 
     def thumbs(request: Request) -> Response:
         image, kind, sizes = review.pictures.sheet(_rows(request, run))
@@ -162,6 +174,18 @@ def application(run: Run, access: Access) -> Guard:
         with review.log.reading() as state:
             return Response(state.labels.astype("<i4").tobytes(), media_type="application/octet-stream")
 
+    def explained(answer: Callable[[Request, Any], Response]) -> Callable[[Request, Any], Response]:
+        """Say that the run is gone, where that is why something failed."""
+
+        def handler(request: Request, error: Exception) -> Response:
+            try:
+                check_present(run)
+            except TroubleError as missing:
+                return _trouble(request, missing)
+            return answer(request, error)
+
+        return handler
+
     def answered(answer: Callable[[], Any]) -> Callable[[Request], Response]:
         return lambda request: JSONResponse(answer())
 
@@ -172,18 +196,27 @@ def application(run: Run, access: Access) -> Guard:
 
         return endpoint
 
+    async def session(request: Request) -> Response:
+        key = access.open_session((await _body(request)).get("code"))
+        if key is None:
+            message = "this link was used already: `unveil review` prints a new one"
+            return JSONResponse({"error": message, "trouble": "session"}, 401)
+        return JSONResponse({"key": key})
+
     routes = [
         Route("/", file),
+        Route(SESSION_PATH, session, methods=["POST"]),
+        Route("/api/log", posted(lambda b: review.log_again(_text(b, "do"))), methods=["POST"]),
         Route("/static/{name}", file),
         Route("/api/about", answered(review.about)),
         Route("/api/state", answered(review.state)),
         Route("/api/duplicates", answered(review.duplicates)),
-        Route("/api/cluster/{cluster:int}", cluster),
+        Route("/api/cluster/{cluster}", cluster),
         Route("/api/rejected", lambda request: JSONResponse(review.rows_of(REJECTED, "confidence", 0, PAGE))),
         Route("/api/thumbs", thumbs),
         Route("/api/items", lambda request: JSONResponse(review.items(_rows(request, run)))),
-        Route("/api/item/{row:int}", picture),
-        Route("/api/similar/{row:int}", similar),
+        Route("/api/item/{row}", picture),
+        Route("/api/similar/{row}", similar),
         Route("/api/map", coordinates),
         Route("/api/map-state", answered(lambda: {"state": review.map.state()})),
         Route("/api/labels", labels),
@@ -202,12 +235,26 @@ def application(run: Run, access: Access) -> Guard:
             methods=["POST"],
         ),
     ]
-    handlers: Mapping[Any, Any] = {ConflictError: _refused(409), UnveilError: _refused(400), HTTPException: _http}
+    handlers: Mapping[Any, Any] = {
+        ConflictError: _refused(409),
+        TroubleError: _trouble,
+        UnveilError: explained(_refused(400)),
+        HTTPException: _http,
+        OSError: explained(_disk),
+    }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), access=access)
 
 
 def _refused(status: int) -> Callable[[Request, Exception], Response]:
     return lambda request, error: JSONResponse({"error": str(error)}, status)
+
+
+def _trouble(request: Request, error: TroubleError) -> Response:
+    return JSONResponse({"error": str(error), "trouble": error.trouble}, 503)
+
+
+def _disk(request: Request, error: OSError) -> Response:
+    return JSONResponse({"error": f"a file cannot be read or written ({error.strerror or error})"}, 503)
 
 
 def _http(request: Request, error: HTTPException) -> Response:
@@ -250,8 +297,15 @@ def _number(query: Mapping[str, str], key: str, default: int) -> int:
     return int(text)
 
 
+def _path_number(request: Request, key: str) -> int:
+    text: str = request.path_params[key]
+    if not (text.isascii() and text.isdecimal()) or len(text) > 12:
+        raise HTTPException(404, f"there is no such {key}")
+    return int(text)
+
+
 def _row(request: Request, run: Run) -> int:
-    row: int = request.path_params["row"]
+    row = _path_number(request, "row")
     if row >= len(run.ids):
         raise HTTPException(404, "there is no such item")
     return row

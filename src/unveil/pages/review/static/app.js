@@ -1,8 +1,8 @@
 // The page: which view is shown, what holds for all of them, and the keys.
 
-import { get, redo, refresh, undo } from "./api.js";
+import { get, redo, refresh, signIn, undo } from "./api.js";
 import { exportDialog, helpDialog } from "./dialogs.js";
-import { byId, h, percent, typing } from "./dom.js";
+import { byId, h, percent, seen, typing } from "./dom.js";
 import { gallery } from "./gallery.js";
 import { classItems, duplicateItems, rejectedItems, similarItems } from "./items.js";
 import { mapView } from "./map.js";
@@ -80,8 +80,9 @@ function pressed(event) {
 }
 
 async function begin() {
+  await signIn();
   store.about = await get("/api/about");
-  byId("run").textContent = store.about.run;
+  byId("run").textContent = seen(store.about.run);
   document.title = `${store.about.run} · unveil review`;
   listen(frame);
   await refresh();
@@ -99,5 +100,8 @@ async function begin() {
   show();
   document.body.dataset.ready = "yes";
 }
+
+// a second link was opened in this window
+window.addEventListener("hashchange", () => location.hash.startsWith("#open=") && location.reload());
 
 begin().catch((error) => byId("main").replaceChildren(h("p", { class: "empty" }, `The page cannot be shown: ${error.message}`)));

@@ -5,7 +5,7 @@ import { count, h, percent } from "./dom.js";
 import { infos, mosaic, thumbs, unusualColumns } from "./loader.js";
 import { knownClasses, listen, clusters, store, mostConfidentFirst } from "./store.js";
 
-const memory = { text: "", confidence: "all", status: "all", focus: null, selected: new Set() };
+const memory = { text: "", confidence: "all", status: "all", focus: null, selected: new Set(), order: [] };
 export const CONFIDENCE = { all: [0, 1.01], high: [0.9, 1.01], middle: [0.7, 0.9], low: [0, 0.7] };
 
 export function confidenceSelect(value, change) {
@@ -16,6 +16,16 @@ export function confidenceSelect(value, change) {
 export function select(label, names, value, change) {
   const options = Object.entries(names).map(([key, text]) => h("option", { value: key, selected: key === value }, text));
   return h("select", { "aria-label": label, onchange: (event) => change(event.target.value) }, options);
+}
+
+/** Cards stay where they are, whatever their confidence becomes; new ones come after the one that has the focus. */
+function placed(classes) {
+  const here = new Set(memory.order);
+  const fresh = classes.filter((one) => !here.has(one.id)).sort(mostConfidentFirst);
+  const after = memory.order.indexOf(memory.focus);
+  memory.order.splice(after < 0 ? memory.order.length : after + 1, 0, ...fresh.map((one) => one.id));
+  const place = new Map(memory.order.map((id, i) => [id, i]));
+  return classes.sort((a, b) => place.get(a.id) - place.get(b.id));
 }
 
 function card(id) {
@@ -75,14 +85,16 @@ export function gallery() {
   });
   const chosen = h("div", { class: "chosen", hidden: true });
   const heading = h("h1", {});
-  const intro = h("p", { class: "muted intro" }, store.about.summary.accuracy ?? "");
+  const intro = h("p", { class: "muted intro" });
+  const warnings = h("ul", { class: "warnings", "aria-label": "Warnings of the run" }, store.about.warnings.map((text) => h("li", {}, text)));
+  warnings.hidden = !store.about.warnings.length;
   const novel = h("section", { class: "cards", "aria-label": "Novel classes" });
   const fixed = h("section", { class: "cards small", "aria-label": "Known classes" });
   const fixedHead = h("h2", {}, "Known classes");
   const empty = h("p", { class: "empty", hidden: true });
   const rejected = h("a", { class: "rejected", href: "#/rejected" });
   const tools = h("div", { class: "toolbar" }, search, status, confidence, chosen);
-  const node = h("div", { class: "gallery" }, heading, intro, tools, empty, novel, rejected, fixedHead, fixed);
+  const node = h("div", { class: "gallery" }, heading, intro, warnings, tools, empty, novel, rejected, fixedHead, fixed);
 
   const visibility = new IntersectionObserver(
     (entries) => {
@@ -124,14 +136,17 @@ export function gallery() {
     for (const id of cards.keys()) {
       if (!store.byId.has(id)) cards.delete(id);
     }
-    const shown = all.filter(wanted).sort(mostConfidentFirst);
+    const shown = placed(all).filter(wanted);
     const others = knownClasses().filter(wanted);
     heading.textContent = all.length ? count(all.length, "novel class", "novel classes") : "No novel classes";
     place(novel, shown);
     place(fixed, others);
     fixedHead.hidden = !others.length;
     empty.hidden = shown.length > 0;
-    empty.textContent = all.length ? "No class matches this search." : "Every new item belongs to a known class.";
+    const { rejected: out, items } = store.state;
+    const reason = out >= items.new ? "Every new item was rejected." : "Every new item belongs to a known class or was rejected.";
+    empty.textContent = all.length ? "No class matches this search." : out ? reason : "Every new item belongs to a known class.";
+    intro.textContent = store.state.undo ? store.about.edited_headline : store.about.headline;
     rejected.hidden = !store.state.rejected;
     rejected.textContent = `${count(store.state.rejected, "rejected item")} ›`;
     picked();

@@ -5,7 +5,7 @@ import { get } from "./api.js";
 import { byId, count, h, percent } from "./dom.js";
 import { CONFIDENCE, confidenceSelect, select } from "./gallery.js";
 import { Grid } from "./grid.js";
-import { infos, unusualColumns } from "./loader.js";
+import { infos, pictureAddress, unusualColumns } from "./loader.js";
 import { className, listen, store } from "./store.js";
 
 const PAGE = 20000;
@@ -50,6 +50,13 @@ function preview() {
     facts.replaceChildren(...lines.flatMap(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]));
   }
 
+  async function fillPicture(row) {
+    const address = await pictureAddress(row).catch(() => null);
+    if (row !== shown) return;
+    picture.hidden = !address;
+    if (address) picture.src = address;
+  }
+
   return {
     node,
     show(row) {
@@ -59,7 +66,7 @@ function preview() {
       fill(row);
       if (!store.about.pictures) return picture.remove();
       clearTimeout(timer);
-      timer = setTimeout(() => (picture.src = `/api/item/${row}`), 60); // not for every item that keys run over
+      timer = setTimeout(() => fillPicture(row), 60); // not for every item that keys run over
     },
     again: () => shown !== null && fill(shown),
   };
