@@ -332,6 +332,21 @@ def progress(state: State) -> dict[str, int]:
     return {"all": len(state.labels), "new": int(state.run.new.sum()), "reviewed": int(seen.sum())}
 
 
+def decisions(state: State) -> dict[str, int]:
+    """What people decided, in numbers: items reviewed, classes named and recognised, merges, splits, moved items."""
+    novel = [meaning for cluster, meaning in state.meanings.items() if state.is_novel(cluster)]
+    kinds = [change.kind for change in state.done]
+    return {
+        **progress(state),
+        "named": sum(meaning.named and meaning.known is None for meaning in novel),
+        "recognized": sum(meaning.known is not None for meaning in novel),
+        "merged": kinds.count("merge"),
+        "split": kinds.count("split"),
+        "moved": int(state.by_hand.sum()),
+        "rejected": int(state.rejected.sum()),
+    }
+
+
 def corrected_items(folder: Path) -> list[dict[str, str]]:
     """items.csv with labels and kinds as they are after the review; rejected items have an empty label."""
     if not (folder / LOG).exists():
