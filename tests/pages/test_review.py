@@ -384,7 +384,7 @@ def test_similar_and_duplicates(run: Run) -> None:
     assert cosines[1] == pytest.approx(1)
     unit = features / np.linalg.norm(features, axis=1, keepdims=True)
     assert set(rows.tolist()) == set(np.argsort(-(unit @ unit[30]))[:5].tolist())
-    assert sorted(similar.duplicates) == [[30, 40], [33, 71], [50, 60]]
+    assert sorted(similar.duplicates()) == [[30, 40], [33, 71], [50, 60]]
 
 
 def test_the_map_is_quick_at_first_and_fine_when_it_is_drawn(run: Run) -> None:

@@ -139,6 +139,8 @@ def test_open_name_merge_split_move_undo_reload_export(browser: Browser, tmp_pat
         chain = ActionChains(browser.driver).key_down(Keys.CONTROL)
         chain.click(browser.card("novel-2")).click(browser.card("novel-3")).key_up(Keys.CONTROL).perform()
         browser.keys("m")
+        assert "They become novel-2, 24 items" in browser.one("dialog").text  # it is shown before it is done
+        browser.keys(Keys.ENTER)
         browser.length(2)
         browser.until(lambda: len(browser.names()) == 3)
 
@@ -147,9 +149,12 @@ def test_open_name_merge_split_move_undo_reload_export(browser: Browser, tmp_pat
         browser.keys("s")
         apply = browser.until(lambda: next((b for b in browser.all("dialog .primary") if b.is_enabled()), None))
         assert len(browser.all("dialog .parts section")) == 2
+        browser.all("dialog .parts input")[1].send_keys("owl")
         apply.click()
-        browser.length(3)
-
+        browser.length(4)
+        browser.card("owl")  # the parts stand beside each other
+        browser.until(lambda: browser.names().index("owl") == browser.names().index("novel-1") + 1)
+        browser.card("novel-1").click()
         browser.until(lambda: len(browser.all(".tile")) == 6)
         tiles = sorted(browser.all(".tile"), key=lambda tile: int(tile.get_attribute("aria-posinset") or 0))
         tiles[0].click()
@@ -157,13 +162,13 @@ def test_open_name_merge_split_move_undo_reload_export(browser: Browser, tmp_pat
         assert "3 selected" in browser.one("#selection").text
         browser.keys("v")
         browser.one("dialog input").send_keys("fox", Keys.ENTER)
-        browser.length(4)
+        browser.length(5)
         browser.until(lambda: len(browser.all(".tile")) == 3)
 
         browser.keys("x")
-        browser.length(5)
-        browser.keys("u")
         browser.length(6)
+        browser.keys("u")
+        browser.length(7)
         browser.until(lambda: len(browser.all(".tile")) == 3)
 
         browser.driver.refresh()
@@ -268,6 +273,8 @@ def test_a_second_window_is_told_and_the_keyboard_is_enough(browser: Browser, tm
         browser.length(3)
         browser.until(lambda: browser.names().count("cat") == 1)
         browser.keys(Keys.ARROW_RIGHT, " ", Keys.ARROW_RIGHT, " ", "m")
+        browser.one("dialog .primary")
+        browser.keys(Keys.ENTER)
         browser.length(4)
         browser.until(lambda: len(browser.names()) == 3)
         browser.keys("/")

@@ -60,6 +60,7 @@ class State:
         self.meanings = {i: Meaning(name=name) for i, name in enumerate(run.classes) if i < run.n_known or i in filled}
         self.by_hand: NDArray[np.bool_] = np.zeros(len(run.labels), dtype=bool)
         """(n,): a person moved the item where it is."""
+        self._rejected_from: Rows = run.labels.copy()
         self._next = len(run.classes)
         self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
         self._cluster_changed: dict[int, int] = {}
@@ -104,14 +105,14 @@ class State:
         clusters = [data.get("cluster"), data.get("to"), *_list(data.get("clusters"))]
         if any(self._cluster_changed.get(cluster, 0) > base for cluster in clusters if isinstance(cluster, int)):
             return True
-        rows = self._rows(data["rows"]) if "rows" in data else np.empty(0, dtype=np.int64)
+        rows = self.rows(data["rows"]) if "rows" in data else np.empty(0, dtype=np.int64)
         return bool((self._row_changed[rows] > base).any())
 
     def compact(self, kind: str, data: dict[str, Any]) -> dict[str, Any]:
         """The data of a new entry as it is stored: every row once, names checked more strictly than old ones."""
         stored = dict(data)
         if "rows" in data:
-            stored["rows"] = self._rows(data["rows"]).tolist()
+            stored["rows"] = self.rows(data["rows"]).tolist()
         if "parts" in data:
             stored["parts"] = [self._ordered_rows(part).tolist() for part in _list(data["parts"])]
         if "clusters" in data:
@@ -124,12 +125,14 @@ class State:
 
     def _ordered_rows(self, value: object) -> Rows:
         """The rows of a list, each once, in the order of the list."""
-        self._rows(value)
+        self.rows(value)
         return np.array(list(dict.fromkeys(np.asarray(value).tolist())), dtype=np.int64)
 
     def _put(self, change: Change, number: int) -> None:
         self.labels[change.rows] = change.after
         self.by_hand[change.rows] = change.by_hand[1]
+        away = (change.after == REJECTED) & (change.before != REJECTED)
+        self._rejected_from[change.rows[away]] = change.before[away]
         self._row_changed[change.rows] = number
         for cluster, (_, meaning) in change.meanings.items():
             if meaning is None:
@@ -163,7 +166,8 @@ class State:
             raise UnveilError(f"'{self.name(value)}' is a known class: only clusters can be changed")
         return value
 
-    def _rows(self, value: object) -> Rows:
+    def rows(self, value: object) -> Rows:
+        """Row numbers that somebody gave, each once, in rising order; an error where they are none."""
         try:
             rows = np.asarray(value)
         except (ValueError, OverflowError):
@@ -175,7 +179,7 @@ class State:
         return np.unique(rows).astype(np.int64)
 
     def _movable(self, value: object) -> Rows:
-        rows = self._rows(value)
+        rows = self.rows(value)
         if not self.run.new[rows].all():
             first = self.run.ids[rows[~self.run.new[rows]][0]]
             raise UnveilError(f"{first} came with its label: correct it in the labelled data")
@@ -231,7 +235,7 @@ def _merge(state: State, data: dict[str, Any]) -> Effect:
 
 def _split(state: State, data: dict[str, Any]) -> Effect:
     cluster = state._cluster(data.get("cluster"))
-    parts = [state._rows(part) for part in _list(data.get("parts"))]
+    parts = [state.rows(part) for part in _list(data.get("parts"))]
     rows = np.concatenate(parts) if parts else NO_ROWS
     if len(parts) < 2 or len(np.unique(rows)) != len(rows):
         raise UnveilError("give two or more parts that share no item")
@@ -258,6 +262,17 @@ def _reject(state: State, data: dict[str, Any]) -> Effect:
     return rows, np.full(len(rows), REJECTED), {}
 
 
+def _restore(state: State, data: dict[str, Any]) -> Effect:
+    rows = state._movable(data.get("rows"))
+    if (state.labels[rows] != REJECTED).any():
+        raise UnveilError("some of these items are not rejected: reload the page")
+    before = state._rejected_from[rows]
+    if gone := [cluster for cluster in np.unique(before).tolist() if cluster not in state.meanings]:
+        many = int(np.isin(before, gone).sum())
+        raise UnveilError(f"the class of {many} of these items does not exist any more: move them to another one")
+    return rows, before, {}
+
+
 def _accept(state: State, data: dict[str, Any]) -> Effect:
     cluster = state._cluster(data.get("cluster"), novel=False)
     reviewed = data.get("reviewed", True) is True
@@ -271,6 +286,7 @@ _ACTIONS: dict[str, Callable[[State, dict[str, Any]], Effect]] = {
     "split": _split,
     "move": _move,
     "reject": _reject,
+    "restore": _restore,
     "accept": _accept,
 }
 

@@ -48,11 +48,22 @@ class EditedScores:
         confidence[state.by_hand & (labels != REJECTED)] = 1
         return confidence, self._typicality.copy()
 
+    def means(self, state: State) -> dict[int, Floats]:
+        """The mean direction of every class that has items, after `state`."""
+        self.of(state)
+        self._prepare()
+        assert self._means is not None
+        return {cluster: mean for cluster, mean in self._means.items() if mean.any()}
+
+    def _prepare(self) -> None:
+        if self._means is None:
+            self._means = {int(c): self._mean(self._run.labels, int(c)) for c in np.unique(self._run.labels)}
+            self._curve = self._fitted_curve()
+
     def _update(self, touched: list[int]) -> None:
         run, labels = self._run, self._labels
-        if self._means is None:
-            self._means = {int(c): self._mean(run.labels, int(c)) for c in np.unique(run.labels)}
-            self._curve = self._fitted_curve()
+        self._prepare()
+        assert self._means is not None
         for cluster in touched:
             self._means[cluster] = self._mean(labels, cluster)
         for cluster in touched:

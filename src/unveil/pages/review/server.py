@@ -16,14 +16,15 @@ from starlette.routing import Route
 from unveil.errors import UnveilError
 from unveil.pages import words
 from unveil.pages.colors import class_color
+from unveil.pages.report.clusters import unusual_columns
 from unveil.pages.review.guard import SESSION_PATH, Access, Guard
 from unveil.pages.review.log import ConflictError, Log, TroubleError, check_present
 from unveil.pages.review.map import LiveMap
 from unveil.pages.review.pictures import MOST_ROWS, Pictures
-from unveil.pages.review.similar import SimilarItems
+from unveil.pages.review.similar import ALIKE, LEAST_ALIKE, SimilarItems
 from unveil.pages.review.split import split
 from unveil.pages.review.summary import Summary
-from unveil.runs.corrections import REJECTED
+from unveil.runs.corrections import REJECTED, State
 from unveil.runs.export import export, formats_for
 from unveil.runs.reader import Run
 
@@ -32,6 +33,7 @@ TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".s
 LARGEST_BODY = 8_000_000
 PAGE = 20_000
 """Most items in a response about one class."""
+DOUBTFUL = 12
 FIELDS = ("cluster", "clusters", "class", "text", "parts", "rows", "to", "reviewed")
 
 
@@ -59,7 +61,7 @@ class Review:
             "edited_headline": words.headline(run.record, edited=True),
             "warnings": [str(warning) for warning in run.record.get("warnings") or ()],
             "pictures": run.has_pictures,
-            "side": self.pictures.side,
+            "sides": self.pictures.sides,
             "summary": {key: summary[key] for key in words.SUMMARY if summary.get(key)},
             "titles": words.SUMMARY,
             "known_color": class_color(0, 1),
@@ -105,10 +107,49 @@ class Review:
         rows, cosines = self.similar_items.similar(row, count)
         return {**self._described(rows), "cosines": np.round(cosines, 4).tolist()}
 
-    def duplicates(self) -> dict[str, Any]:
+    def nearest(self, body: dict[str, Any]) -> dict[str, Any]:
+        """All classes, the most similar to a class or to items first."""
+        with self.log.reading() as state:
+            if "rows" in body:
+                query = self.summary.mean_of(state.rows(body["rows"]))
+            else:
+                query = self.summary.mean(state, self._existing(state, _whole(body, "cluster")))
+            classes = self.summary.nearest(state, query)
+        return {"classes": [{"id": cluster, "cosine": round(cosine, 4)} for cluster, cosine in classes]}
+
+    def profile(self, cluster: int) -> dict[str, Any]:
+        """What to look at in a class: doubtful items, the nearest known class and cluster, unusual columns."""
+        with self.log.reading() as state:
+            self._existing(state, cluster)
+            rows = self.summary.ordered(state, cluster, "confidence")
+            rows = rows[self.run.new[rows]]
+            near = self.summary.nearest(state, self.summary.mean(state, cluster)) if len(rows) else []
+            others = [(other, cosine) for other, cosine in near if other != cluster]
+            known = next((one for one in others if not state.is_novel(one[0])), None)
+            novel = next((one for one in others if state.is_novel(one[0])), None)
+        columns = () if self.run.has_pictures else unusual_columns(self.run, rows)
+        return {
+            "doubtful": rows[::-1][:DOUBTFUL].tolist(),
+            "known": None if known is None else {"id": known[0], "cosine": round(known[1], 3)},
+            "cluster": None if novel is None else {"id": novel[0], "cosine": round(novel[1], 3)},
+            "columns": [
+                {"column": c.column, "mean": float(f"{c.mean:.5g}"), "deviations": round(c.difference, 1)}
+                for c in columns
+            ],
+        }
+
+    def whole_row(self, row: int) -> dict[str, Any]:
+        return {"columns": self.pictures.whole_row(row)}
+
+    def _existing(self, state: State, cluster: int) -> int:
+        if cluster not in state.meanings:
+            raise HTTPException(404, "there is no such class any more")
+        return cluster
+
+    def duplicates(self, alike: float) -> dict[str, Any]:
         with self.log.reading() as state:
             accepted = state.labels != REJECTED
-        remaining = [[row for row in group if accepted[row]] for group in self.similar_items.duplicates]
+        remaining = [[row for row in group if accepted[row]] for group in self.similar_items.duplicates(alike)]
         groups = [group for group in remaining if len(group) > 1]
         return {
             "groups": groups,
@@ -137,6 +178,7 @@ class Review:
 def application(run: Run, access: Access) -> Guard:
     """The application and its error handlers, behind the guard."""
     review = Review(run)
+    review.pictures.prepare()
     files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in TYPES}
 
     def file(request: Request) -> Response:
@@ -153,7 +195,10 @@ def application(run: Run, access: Access) -> Guard:
         return JSONResponse(review.rows_of(_path_number(request, "cluster"), sort, offset, limit))
 
     def thumbs(request: Request) -> Response:
-        image, kind, sizes = review.pictures.sheet(_rows(request, run))
+        side = _number(request.query_params, "side", review.pictures.sides[0])
+        if side not in review.pictures.sides:
+            raise UnveilError(f"side is one of {', '.join(map(str, review.pictures.sides))}")
+        image, kind, sizes = review.pictures.sheet(_rows(request, run), side)
         return Response(image, media_type=kind, headers={"X-Sizes": sizes})
 
     def picture(request: Request) -> Response:
@@ -210,13 +255,16 @@ def application(run: Run, access: Access) -> Guard:
         Route("/static/{name}", file),
         Route("/api/about", answered(review.about)),
         Route("/api/state", answered(review.state)),
-        Route("/api/duplicates", answered(review.duplicates)),
+        Route("/api/duplicates", lambda request: JSONResponse(review.duplicates(_alike(request)))),
         Route("/api/cluster/{cluster}", cluster),
         Route("/api/rejected", lambda request: JSONResponse(review.rows_of(REJECTED, "confidence", 0, PAGE))),
         Route("/api/thumbs", thumbs),
         Route("/api/items", lambda request: JSONResponse(review.items(_rows(request, run)))),
         Route("/api/item/{row}", picture),
         Route("/api/similar/{row}", similar),
+        Route("/api/row/{row}", lambda request: JSONResponse(review.whole_row(_row(request, run)))),
+        Route("/api/profile/{cluster}", lambda request: JSONResponse(review.profile(_path_number(request, "cluster")))),
+        Route("/api/nearest", posted(review.nearest), methods=["POST"]),
         Route("/api/map", coordinates),
         Route("/api/map-state", answered(lambda: {"state": review.map.state()})),
         Route("/api/labels", labels),
@@ -295,6 +343,17 @@ def _number(query: Mapping[str, str], key: str, default: int) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > 12:
         raise UnveilError(f"{key} must be a whole number")
     return int(text)
+
+
+def _alike(request: Request) -> float:
+    """The least cosine of duplicates."""
+    try:
+        alike = float(request.query_params.get("alike", ALIKE))
+    except ValueError:
+        alike = 0.0
+    if not LEAST_ALIKE <= alike <= 1:
+        raise UnveilError(f"alike is a cosine from {LEAST_ALIKE} to 1")
+    return alike
 
 
 def _path_number(request: Request, key: str) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.numerics import mean_direction, spread_rows
 from unveil.pages.colors import class_color
 from unveil.runs.corrections import REJECTED, State, progress
 from unveil.runs.edited_scores import EditedScores
@@ -12,6 +13,8 @@ from unveil.runs.reader import Run
 
 TYPICAL = 8
 """Items on the card of a class."""
+SAMPLE = 2048
+"""Items from which a mean direction is taken."""
 
 
 class Summary:
@@ -26,6 +29,25 @@ class Summary:
     def follow(self, state: State) -> None:
         """Update confidence and typicality of items whose class has changed."""
         self.confidence, self.typicality = self._scores.of(state)
+
+    def nearest(self, state: State, query: NDArray[np.float32]) -> list[tuple[int, float]]:
+        """All classes with items and the cosine of their mean direction to `query`, the nearest first."""
+        means = self._scores.means(state)
+        clusters = []
+        for cluster, meaning in state.meanings.items():
+            mean = means.get(cluster if meaning.known is None else meaning.known)
+            if mean is not None:
+                clusters.append((cluster, float(mean @ query)))
+        return sorted(clusters, key=lambda one: -one[1])
+
+    def mean(self, state: State, cluster: int) -> NDArray[np.float32]:
+        """The mean direction of the items of a class."""
+        return self.mean_of(np.flatnonzero(state.labels == cluster))
+
+    def mean_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The mean direction of items."""
+        sample = rows[spread_rows(len(rows), SAMPLE)]
+        return mean_direction(np.asarray(self._run.features[sample], dtype=np.float32))
 
     def ordered(self, state: State, cluster: int, sort: str) -> NDArray[np.int64]:
         """The items of a class, those that rank highest first; new ones before those that came with the label."""

@@ -9,7 +9,7 @@ import { mapView } from "./map.js";
 import { listen, store } from "./store.js";
 
 let view = null;
-let from = "#/";
+let behind = "#/";
 
 const VIEWS = [
   [/^#\/class\/(\d+)$/, (id) => classItems(Number(id)), "gallery"],
@@ -45,9 +45,18 @@ function frame(state) {
   }
 }
 
+/** Similar items lie behind the view that they were asked for in; everything else lies behind the classes. */
+const deep = (hash) => hash.startsWith("#/similar");
+
 function back() {
   if (location.hash === "" || location.hash === "#/") return;
-  location.hash = from.startsWith("#/class") && location.hash.startsWith("#/similar") ? from : "#/";
+  location.hash = deep(location.hash) ? behind : "#/";
+}
+
+/** The focus never falls to the page itself, where keys would act on something nobody sees. */
+function keepFocus() {
+  const at = document.activeElement;
+  if ((at === document.body || at === null) && !document.querySelector("dialog[open]")) view?.focus?.();
 }
 
 const KEYS = { u: undo, r: redo, "?": helpDialog, Escape: back };
@@ -91,10 +100,12 @@ async function begin() {
   byId("help").addEventListener("click", helpDialog);
   byId("export").addEventListener("click", exportDialog);
   window.addEventListener("hashchange", (event) => {
-    from = new URL(event.oldURL).hash;
+    const old = new URL(event.oldURL).hash;
+    if (!deep(old)) behind = old || "#/";
     show();
   });
   window.addEventListener("keydown", pressed);
+  new MutationObserver(keepFocus).observe(document.body, { childList: true, subtree: true });
   // another tab may have gone on
   window.addEventListener("focus", () => refresh().catch(() => {}));
   show();

@@ -28,6 +28,16 @@ function placed(classes) {
   return classes.sort((a, b) => place.get(a.id) - place.get(b.id));
 }
 
+/** The class that has the focus when the gallery is shown next. */
+export const focusCard = (id) => (memory.focus = id);
+
+/** The next class to review after this one, in the order of the cards; undefined where all are reviewed. */
+export function nextToReview(id) {
+  const all = placed(clusters());
+  const at = all.findIndex((one) => one.id === id);
+  return [...all.slice(at + 1), ...all.slice(0, Math.max(0, at))].find((one) => !one.reviewed)?.id;
+}
+
 function card(id) {
   const name = nameField(id);
   const canvas = h("canvas", { "aria-hidden": "true" });
@@ -132,6 +142,8 @@ export function gallery() {
 
   function update() {
     const all = clusters();
+    const had = node.contains(document.activeElement) && document.activeElement.closest(".card") !== null;
+    const index = order().findIndex((one) => Number(one.dataset.id) === memory.focus);
     memory.selected.forEach((id) => store.byId.has(id) || memory.selected.delete(id));
     for (const id of cards.keys()) {
       if (!store.byId.has(id)) cards.delete(id);
@@ -150,7 +162,10 @@ export function gallery() {
     rejected.hidden = !store.state.rejected;
     rejected.textContent = `${count(store.state.rejected, "rejected item")} ›`;
     picked();
-    point(memory.focus, false);
+    const lost = had && !node.contains(document.activeElement);
+    const here = order().some((one) => Number(one.dataset.id) === memory.focus);
+    if (lost && !here) memory.focus = Number(order()[Math.min(Math.max(0, index), order().length - 1)]?.dataset.id);
+    point(memory.focus, lost);
     paint();
   }
 
@@ -163,6 +178,11 @@ export function gallery() {
       button("Merge", () => mergeSelected(), ids.length < 2),
       button("Clear", () => (memory.selected.clear(), update())),
     );
+  }
+
+  async function reviewed(id) {
+    const next = store.byId.get(id).reviewed ? id : nextToReview(id);
+    if (await accept(id)) point(next ?? id);
   }
 
   const order = () => [...node.querySelectorAll(".card")];
@@ -244,6 +264,9 @@ export function gallery() {
   const offs = [listen(update), thumbs.listen(paint), infos.listen(paint)];
   const resized = () => (cards.forEach((one) => (one.drawn = null)), paint());
   window.addEventListener("resize", resized);
+  let top = memory.top;
+  const scrolled = () => node.isConnected && (top = document.scrollingElement.scrollTop);
+  window.addEventListener("scroll", scrolled, { passive: true });
   const KEYS = {
     ArrowRight: () => step(1),
     ArrowLeft: () => step(-1),
@@ -255,16 +278,25 @@ export function gallery() {
     m: mergeSelected,
     s: split,
     k: known,
-    a: accept,
+    a: reviewed,
     Escape: () => (memory.selected.clear(), update()),
   };
   return {
     node,
-    shown: () => (update(), point(memory.focus)),
-    leave: () => (offs.forEach((off) => off()), visibility.disconnect(), window.removeEventListener("resize", resized)),
+    shown: () => {
+      update();
+      point(memory.focus);
+      if (memory.top !== undefined) document.scrollingElement.scrollTop = memory.top;
+    },
+    focus: () => point(memory.focus ?? focused()),
+    leave: () => ((memory.top = top), offs.forEach((off) => off()), visibility.disconnect(), window.removeEventListener("resize", resized), window.removeEventListener("scroll", scrolled)),
     key: (event) => {
       const id = focused();
       if (event.ctrlKey || event.metaKey || event.altKey || Number.isNaN(id) || !KEYS[event.key]) return false;
+      if (event.target === document.body || event.target.id === "main") {
+        point(memory.focus ?? id); // nobody saw which card has the focus: show it first
+        return true;
+      }
       if (event.target instanceof HTMLButtonElement && (event.key === "Enter" || event.key === " ")) return false;
       if (event.target instanceof HTMLAnchorElement && event.key === "Enter") return false;
       KEYS[event.key](id);

@@ -74,11 +74,25 @@ class Loader {
   }
 }
 
+let tile = 104; // how wide tiles are, in CSS pixels
+
+/** Small pictures of as many pixels as tiles have on this screen. */
+function thumbSide() {
+  const wanted = tile * (window.devicePixelRatio || 1);
+  return store.about.sides.find((side) => side >= wanted * 0.85) ?? store.about.sides.at(-1);
+}
+
+export function setTile(width) {
+  const before = thumbSide();
+  tile = width;
+  if (thumbSide() !== before) thumbs.forget();
+}
+
 async function sheet(rows) {
-  const response = await fetched(`/api/thumbs?rows=${rows.join(",")}`);
+  const side = thumbSide();
+  const response = await fetched(`/api/thumbs?side=${side}&rows=${rows.join(",")}`);
   const sizes = response.headers.get("X-Sizes").split(",");
   const image = await createImageBitmap(await response.blob());
-  const side = store.about.side;
   return sizes.map((size, place) => {
     const [width, height] = size.split("x").map(Number);
     return { image, width, height, x: (place % COLUMNS) * side, y: Math.floor(place / COLUMNS) * side };
@@ -143,7 +157,7 @@ export function mosaic(canvas, rows, columns, lines, gap = 2) {
     .every(Boolean);
 }
 
-const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
+export const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
 
 /** The columns in which an item is farthest from the mean, as pairs of column and value. */
 export const unusualColumns = (info) =>

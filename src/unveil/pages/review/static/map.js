@@ -270,7 +270,11 @@ export function mapView() {
   const PAN = { ArrowLeft: pan(60, 0), ArrowRight: pan(-60, 0), ArrowUp: pan(0, 60), ArrowDown: pan(0, -60) };
   return {
     node,
-    shown: load,
+    focus: () => canvas.focus({ preventScroll: true }),
+    shown: async () => {
+      canvas.focus({ preventScroll: true });
+      await load().catch((error) => error.trouble || Promise.reject(error));
+    },
     leave: () => {
       left = true;
       clearTimeout(waiting);
