@@ -28,7 +28,9 @@ from unveil.pages.review.similar import SimilarItems
 from unveil.pages.review.split import split
 from unveil.pages.review.summary import Summary
 from unveil.runs.edited_scores import rising_curve
+from unveil.runs.names import telling_words
 from unveil.runs.reader import Run, load
+from unveil.runs.thumbnails import Thumbnails
 
 A, B, C, D = 2, 3, 4, 5
 HOST = "127.0.0.1:8123"
@@ -636,3 +638,158 @@ def test_the_server_starts_without_heavy_packages(run: Run) -> None:
     heavy, memory = out.stdout.rsplit(" ", 1)
     assert heavy == "[]"
     assert int(memory) < 120
+
+
+def test_classes_by_similarity_and_what_to_look_at(page: TestClient, run: Run) -> None:
+    features = np.asarray(run.features)
+    unit = features / np.linalg.norm(features, axis=1, keepdims=True)
+    means = np.stack([unit[run.labels == c].mean(axis=0) for c in range(6)])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    cosines = means @ means[A]
+    near = page.post("/api/nearest", json={"cluster": A}).json()["classes"]
+    assert [one["id"] for one in near] == np.argsort(-cosines).tolist()
+    assert near[1]["cosine"] == pytest.approx(np.sort(cosines)[-2], abs=1e-4)
+    rows = np.flatnonzero(run.labels == B).tolist()
+    assert page.post("/api/nearest", json={"rows": rows}).json()["classes"][0]["id"] == B
+    assert page.post("/api/nearest", json={"cluster": 99}).status_code == 404
+    assert page.post("/api/nearest", json={"rows": []}).status_code == 400
+    profile = page.get(f"/api/profile/{A}").json()
+    order = np.argsort(-cosines)
+    assert profile["known"]["id"] == next(c for c in order if c < 2)
+    assert profile["cluster"]["id"] == next(c for c in order if c > 2)
+    worst = np.flatnonzero(run.labels == A)[np.argsort(run.confidence[run.labels == A])]
+    assert profile["doubtful"] == worst.tolist()
+    assert page.get("/api/profile/99").status_code == 404
+
+
+def test_rejected_items_are_restored_to_the_class_they_were_in(page: TestClient, run: Run) -> None:
+    rows = np.flatnonzero(run.labels == A)[:3].tolist()
+    act(page, "move", 0, rows=rows[:1], to=B)
+    act(page, "reject", 1, rows=rows)
+    state = act(page, "restore", 2, rows=rows)
+    assert state["rejected"] == 0
+    assert [one["class"] for one in page.get(f"/api/items?rows={','.join(map(str, rows))}").json()] == [B, A, A]
+    again = page.post("/api/action", json={"kind": "restore", "rows": rows, "base": 3})
+    assert "not rejected" in again.json()["error"]
+    act(page, "reject", 3, rows=rows)
+    act(page, "merge", 4, clusters=[C, B])
+    gone = page.post("/api/action", json={"kind": "restore", "rows": rows, "base": 5})
+    assert "the class of 1 of these items does not exist any more" in gone.json()["error"]
+
+
+def test_duplicates_by_similarity(run: Run) -> None:
+    review = server.Review(run)
+    strict, loose = review.duplicates(0.9999)["groups"], review.duplicates(0.95)["groups"]
+    assert len(strict) < len(loose)
+    page = signed_in(run)
+    for wrong in ("2", "x", "0.1", "nan"):
+        assert page.get(f"/api/duplicates?alike={wrong}").status_code == 400
+
+
+def test_thumbnails_are_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path / "run", pictures="files")
+    Image.new("RGB", (900, 500), "red").save(run.paths[30])
+    thumbnails = Thumbnails(run)
+    assert sorted(thumbnails.missing()) == list(range(72))
+    assert thumbnails.make_missing() == 72
+    picture = thumbnails.get(30)
+    assert picture is not None
+    assert picture.size == (224, 224)  # square
+    monkeypatch.setattr(Run, "picture", lambda *_: 1 / 0)
+    again = Thumbnails(load(run.folder))
+    assert again.missing() == []
+    assert again.get(30) is not None
+    sheet = Pictures(load(run.folder)).sheet([30, 31], 112)
+    assert sheet[2] == "112x112,16x16"
+
+
+def test_thumbnails_of_a_run_that_cannot_be_written(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", pictures="files")
+    (run.folder / "thumbnails.sqlite").write_bytes(b"no database" * 100)
+    assert Thumbnails(run).get(30) is not None
+    page = signed_in(run)
+    assert page.get("/api/thumbs?rows=30&side=224").status_code == 200
+    assert page.get("/api/thumbs?rows=30&side=7").status_code == 400
+
+
+def test_names_are_suggested(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    names = signed_in(run).get(f"/api/profile/{A}").json()["names"]
+    assert names[-1].startswith("like ")
+    assert KNOWN[0] in names[-1]
+
+    texts = [
+        f"please {word} my card today"
+        for word in ("block", "pay", "lost", "order", "cancel", "freeze")
+        for _ in range(12)
+    ]
+    (run.folder / "texts.json").write_text(json.dumps(texts))
+    page = signed_in(load(run.folder))
+    assert page.get(f"/api/profile/{B}").json()["names"][0] == "order"
+    act(page, "name", 0, cluster=A, text="order")
+    assert page.get(f"/api/profile/{A}").json()["names"] == []  # it has a name
+    assert page.get(f"/api/profile/{B}").json()["names"][0] == "order 2"  # names are different
+    assert page.get("/api/row/30").json()["text"] == texts[30]
+
+    table = make_run(tmp_path / "table", pictures="none")
+    inputs = np.array(table.inputs)
+    inputs[table.labels == C, 3] += 50
+    np.save(table.folder / "inputs.npy", inputs)
+    record = json.loads((table.folder / "record.json").read_text())
+    record["columns"] = [f"width {number}" for number in range(16)]
+    (table.folder / "record.json").write_text(json.dumps(record))
+    named = signed_in(load(table.folder))
+    assert named.get(f"/api/profile/{C}").json()["names"][0].startswith("high width 3")
+    assert len(named.get("/api/row/30").json()["columns"]) == 16
+
+
+def test_telling_words_are_those_of_one_class() -> None:
+    words = [
+        frozenset(text.split()) for text in ["a common fox", "a common fox den", "a common owl", "a common owl nest"]
+    ]
+    assert telling_words(words, np.array([0, 0, 1, 1]), 0)[0] == "fox"
+    assert "common" not in telling_words(words, np.array([0, 0, 1, 1]), 0)
+    assert telling_words([frozenset()] * 4, np.array([0, 0, 1, 1]), 0) == []
+
+
+def test_a_selection_as_a_table(page: TestClient, run: Run) -> None:
+    act(page, "name", 0, cluster=A, text="fox, red")
+    text = page.post("/api/list", json={"rows": [30, 2, 30]}).json()["csv"]
+    assert list(csv.reader(io.StringIO(text))) == [
+        ["id", "label", "path"],
+        [run.ids[2], "cat", ""],
+        [run.ids[30], "fox, red", ""],
+    ]
+
+
+def test_questions_are_about_what_is_wrong(tmp_path: Path) -> None:
+    """A cluster that is a known class, two halves of one class, and a mixture of two are asked about first."""
+    run = make_run(tmp_path / "run", each=40, clusters=6)
+    draw = np.random.default_rng(5)
+    centers = np.eye(8, 16)
+    places = np.array([0, 1, 0, 3, 3, 4, 6, 7])[run.labels]  # 2 is the known class 0; 3 and 4 are one class
+    places[(run.labels == 5) & (np.arange(len(places)) % 2 == 0)] = 5  # 5 is two classes
+    features = centers[places] + 0.08 * draw.normal(size=(len(places), 16))
+    np.save(run.folder / "features.npy", features.astype(np.float32))
+    page = signed_in(load(run.folder))
+    queue = page.get("/api/queue").json()
+    asked = [(one["kind"], one["clusters"]) for one in queue["questions"][:3]]
+    assert sorted(asked) == [("known", [2, 0]), ("merge", [3, 4]), ("split", [5])]
+    assert all(one["probability"] > 0.6 for one in queue["questions"][:3])
+    split_question = next(one for one in queue["questions"] if one["kind"] == "split")
+    assert sorted(len({int(places[row]) for row in part}) for part in split_question["parts"]) == [1, 1]
+    assert queue["left"] >= 3
+    state = act(page, "no", 0, question="merge", clusters=[4, 3])
+    assert state["undo"] == "no"
+    kinds = [(one["kind"], one["clusters"]) for one in page.get("/api/queue").json()["questions"]]
+    assert ("merge", [3, 4]) not in kinds
+    page.post("/api/undo", json={"base": 1})
+    kinds = [(one["kind"], one["clusters"]) for one in page.get("/api/queue").json()["questions"]]
+    assert ("merge", [3, 4]) in kinds
+    act(page, "split", 2, cluster=5, parts=split_question["parts"])
+    for wrong in (
+        {"question": "x", "clusters": [2]},
+        {"question": "merge", "clusters": [2]},
+        {"question": "split", "clusters": [99]},
+    ):
+        assert page.post("/api/action", json={"kind": "no", "base": 3, **wrong}).status_code == 400

@@ -4,7 +4,7 @@ The run itself is never changed. Each action is a line of RUN/review.jsonl; the 
 with all lines applied in order, so that undo and redo are lines too.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from unveil.runs.review_log import LOG, Entry, clean_name, parse_entries, typed_
 REJECTED = -1
 """The label of items that belong to no class."""
 REJECTED_KIND = "rejected"
+QUESTIONS = {"merge": 2, "known": 2, "split": 1}
+"""Questions that can be answered with no, and how many classes they are about."""
 Rows = NDArray[np.int64]
 
 
@@ -45,6 +47,10 @@ class Change:
     meanings: dict[int, tuple[Meaning | None, Meaning | None]]
     by_hand: tuple[NDArray[np.bool_], NDArray[np.bool_]]
     """Before and after: whether a person moved these rows where they are."""
+    denied: tuple[str, tuple[int, ...]] | None = None
+    """A question that a person answered with no, and its classes."""
+    takes_back: bool = False
+    """The answer is taken back."""
 
 
 class State:
@@ -60,6 +66,8 @@ class State:
         self.meanings = {i: Meaning(name=name) for i, name in enumerate(run.classes) if i < run.n_known or i in filled}
         self.by_hand: NDArray[np.bool_] = np.zeros(len(run.labels), dtype=bool)
         """(n,): a person moved the item where it is."""
+        self.denied: set[tuple[str, tuple[int, ...]]] = set()
+        """Questions that a person answered with no: merge, known or split, and the classes."""
         self._rejected_from: Rows = run.labels.copy()
         self._next = len(run.classes)
         self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
@@ -74,6 +82,14 @@ class State:
         """The name to show; a cluster that is a known class has the name of that class."""
         meaning = self.meanings[cluster]
         return meaning.name if meaning.known is None else self.run.classes[meaning.known]
+
+    def is_denied(self, question: str, clusters: Sequence[int]) -> bool:
+        """Whether a person answered this question with no."""
+        return (question, tuple(clusters)) in self.denied
+
+    def changed_at(self, cluster: int) -> int:
+        """The number of the last entry that changed a class; 0: none."""
+        return self._cluster_changed.get(cluster, 0)
 
     def is_novel(self, cluster: int) -> bool:
         """Whether it is a cluster of new items, and not a class that was known from the start."""
@@ -133,6 +149,8 @@ class State:
         self.by_hand[change.rows] = change.by_hand[1]
         away = (change.after == REJECTED) & (change.before != REJECTED)
         self._rejected_from[change.rows[away]] = change.before[away]
+        if change.denied is not None:
+            (self.denied.discard if change.takes_back else self.denied.add)(change.denied)
         self._row_changed[change.rows] = number
         for cluster, (_, meaning) in change.meanings.items():
             if meaning is None:
@@ -154,7 +172,8 @@ class State:
         pairs = {cluster: (self.meanings.get(cluster), meaning) for cluster, meaning in meanings.items()}
         placed = self.by_hand[rows]
         by_hand = placed, (placed | (kind == "move")) & (kind != "reject")
-        return Change(kind=kind, rows=rows, before=before, after=after, meanings=pairs, by_hand=by_hand)
+        denied = _denied(data) if kind == "no" else None
+        return Change(kind=kind, rows=rows, before=before, after=after, meanings=pairs, by_hand=by_hand, denied=denied)
 
     def _size(self, cluster: int) -> int:
         return int((self.labels == cluster).sum())
@@ -273,6 +292,20 @@ def _restore(state: State, data: dict[str, Any]) -> Effect:
     return rows, before, {}
 
 
+def _no(state: State, data: dict[str, Any]) -> Effect:
+    question, clusters = data.get("question"), _list(data.get("clusters"))
+    if question not in QUESTIONS or len(clusters) != QUESTIONS[question]:
+        raise UnveilError(f"the question is {question!r}: there is {', '.join(QUESTIONS)}")
+    for cluster in clusters:
+        state._cluster(cluster, novel=False)
+    return NO_ROWS, NO_ROWS, {}
+
+
+def _denied(data: dict[str, Any]) -> tuple[str, tuple[int, ...]]:
+    clusters = data["clusters"]
+    return data["question"], tuple(sorted(clusters) if data["question"] == "merge" else clusters)
+
+
 def _accept(state: State, data: dict[str, Any]) -> Effect:
     cluster = state._cluster(data.get("cluster"), novel=False)
     reviewed = data.get("reviewed", True) is True
@@ -287,6 +320,7 @@ _ACTIONS: dict[str, Callable[[State, dict[str, Any]], Effect]] = {
     "move": _move,
     "reject": _reject,
     "restore": _restore,
+    "no": _no,
     "accept": _accept,
 }
 
@@ -297,8 +331,14 @@ def _list(value: object) -> list[Any]:
 
 def _inverse(change: Change) -> Change:
     meanings = {cluster: (after, before) for cluster, (before, after) in change.meanings.items()}
-    by_hand = change.by_hand[::-1]
-    return replace(change, before=change.after, after=change.before, meanings=meanings, by_hand=by_hand)
+    return replace(
+        change,
+        before=change.after,
+        after=change.before,
+        meanings=meanings,
+        by_hand=change.by_hand[::-1],
+        takes_back=not change.takes_back,
+    )
 
 
 def replay(state: State, entries: Iterable[Entry], path: Path) -> State:

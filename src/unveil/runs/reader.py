@@ -87,6 +87,13 @@ class Run:
         inputs: NDArray[np.float32] | None = self._array("inputs.npy")
         return inputs
 
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """(n,): the items as text, from texts.json; empty where they are no texts."""
+        path = self.folder / "texts.json"
+        texts = tuple(map(str, files.read_json(path))) if path.exists() else ()
+        return texts if len(texts) == len(self.ids) else ()
+
     def _array(self, name: str) -> Any:
         path = self.folder / name
         return np.load(path, mmap_mode="r", allow_pickle=False) if path.exists() else None

@@ -24,7 +24,7 @@ class Entry:
     """Counted from 1."""
     time: str
     kind: str
-    """name, known, merge, split, move, reject, restore, accept, undo or redo"""
+    """name, known, merge, split, move, reject, restore, no, accept, undo or redo"""
     data: dict[str, Any]
     """What the action is about, for example {"cluster": 12, "text": "fox"}."""
 

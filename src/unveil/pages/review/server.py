@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from unveil.errors import UnveilError
+from unveil.files import csv_text
 from unveil.pages import words
 from unveil.pages.colors import class_color
 from unveil.pages.report.clusters import unusual_columns
@@ -26,7 +27,10 @@ from unveil.pages.review.split import split
 from unveil.pages.review.summary import Summary
 from unveil.runs.corrections import REJECTED, State
 from unveil.runs.export import export, formats_for
+from unveil.runs.names import Names, free_name
+from unveil.runs.questions import Questions
 from unveil.runs.reader import Run
+from unveil.runs.review_log import LONGEST_NAME, hidden_characters
 
 STATIC = Path(__file__).parent / "static"
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -34,7 +38,10 @@ LARGEST_BODY = 8_000_000
 PAGE = 20_000
 """Most items in a response about one class."""
 DOUBTFUL = 12
-FIELDS = ("cluster", "clusters", "class", "text", "parts", "rows", "to", "reviewed")
+SHOWN_QUESTIONS = 12
+LEAST_GAIN = 0.5
+"""Questions whose answer is expected to put fewer items right are not asked."""
+FIELDS = ("question", "cluster", "clusters", "class", "text", "parts", "rows", "to", "reviewed")
 
 
 class Review:
@@ -47,6 +54,8 @@ class Review:
         self.pictures = Pictures(run)
         self.similar_items = SimilarItems(run)
         self.map = LiveMap(run)
+        self.names = Names(run)
+        self.questions = Questions(run, self.summary.scores)
 
     def state(self) -> dict[str, Any]:
         with self.log.reading() as state:
@@ -115,7 +124,7 @@ class Review:
             else:
                 query = self.summary.mean(state, self._existing(state, _whole(body, "cluster")))
             classes = self.summary.nearest(state, query)
-        return {"classes": [{"id": cluster, "cosine": round(cosine, 4)} for cluster, cosine in classes]}
+        return {"classes": [{"id": cluster, "cosine": round(cosine, 6)} for cluster, cosine in classes]}
 
     def profile(self, cluster: int) -> dict[str, Any]:
         """What to look at in a class: doubtful items, the nearest known class and cluster, unusual columns."""
@@ -127,8 +136,11 @@ class Review:
             others = [(other, cosine) for other, cosine in near if other != cluster]
             known = next((one for one in others if not state.is_novel(one[0])), None)
             novel = next((one for one in others if state.is_novel(one[0])), None)
+            names = self._suggested(state, cluster, [one for one, _ in others if not state.is_novel(one)])
         columns = () if self.run.has_pictures else unusual_columns(self.run, rows)
         return {
+            "names": names,
+            "text": bool(self.run.texts),
             "doubtful": rows[::-1][:DOUBTFUL].tolist(),
             "known": None if known is None else {"id": known[0], "cosine": round(known[1], 3)},
             "cluster": None if novel is None else {"id": novel[0], "cosine": round(novel[1], 3)},
@@ -138,8 +150,39 @@ class Review:
             ],
         }
 
+    def _suggested(self, state: State, cluster: int, known: list[int]) -> list[str]:
+        """Names to suggest for a cluster that nobody has named."""
+        meaning = state.meanings[cluster]
+        if not state.is_novel(cluster) or meaning.named or meaning.known is not None:
+            return []
+        taken = [state.name(other) for other in state.meanings if other != cluster]
+        suggested = self.names.suggest(state.labels, cluster, [state.name(other) for other in known])
+        names = [free_name("".join(name.split("\n"))[:LONGEST_NAME], taken) for name in suggested]
+        return [name for name in names if not hidden_characters(name)]
+
+    def queue(self) -> dict[str, Any]:
+        """The most useful questions, how many there are, and what all of them are worth."""
+        with self.log.reading() as state:
+            questions = self.questions.about(state) if self.run.has_features else []
+            length = state.length
+        useful = [question for question in questions if question.gain >= LEAST_GAIN]
+        return {
+            "length": length,
+            "left": len(useful),
+            "gain": round(sum(question.gain for question in useful), 1),
+            "questions": [question.to_json() for question in useful[:SHOWN_QUESTIONS]],
+        }
+
     def whole_row(self, row: int) -> dict[str, Any]:
-        return {"columns": self.pictures.whole_row(row)}
+        return {"columns": self.pictures.whole_row(row), "text": self.run.texts[row] if self.run.texts else ""}
+
+    def listed(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Items as a table: to be kept or used elsewhere."""
+        with self.log.reading() as state:
+            rows = state.rows(body.get("rows")).tolist()
+            names = {c: state.name(c) for c in state.meanings}
+            lines = [(self.run.ids[row], names.get(int(state.labels[row]), ""), self.run.paths[row]) for row in rows]
+        return {"csv": csv_text(("id", "label", "path"), lines)}
 
     def _existing(self, state: State, cluster: int) -> int:
         if cluster not in state.meanings:
@@ -264,6 +307,8 @@ def application(run: Run, access: Access) -> Guard:
         Route("/api/similar/{row}", similar),
         Route("/api/row/{row}", lambda request: JSONResponse(review.whole_row(_row(request, run)))),
         Route("/api/profile/{cluster}", lambda request: JSONResponse(review.profile(_path_number(request, "cluster")))),
+        Route("/api/list", posted(review.listed), methods=["POST"]),
+        Route("/api/queue", answered(review.queue)),
         Route("/api/nearest", posted(review.nearest), methods=["POST"]),
         Route("/api/map", coordinates),
         Route("/api/map-state", answered(lambda: {"state": review.map.state()})),

@@ -22,17 +22,17 @@ class Summary:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._scores = EditedScores(run)
+        self.scores = EditedScores(run)
         self.confidence: NDArray[np.float32] = run.confidence
         self.typicality: NDArray[np.float32] = run.typicality
 
     def follow(self, state: State) -> None:
         """Update confidence and typicality of items whose class has changed."""
-        self.confidence, self.typicality = self._scores.of(state)
+        self.confidence, self.typicality = self.scores.of(state)
 
     def nearest(self, state: State, query: NDArray[np.float32]) -> list[tuple[int, float]]:
         """All classes with items and the cosine of their mean direction to `query`, the nearest first."""
-        means = self._scores.means(state)
+        means = self.scores.means(state)
         clusters = []
         for cluster, meaning in state.meanings.items():
             mean = means.get(cluster if meaning.known is None else meaning.known)

@@ -88,6 +88,19 @@ export async function confirm(rows) {
   return act("move", { rows, to }, `Confirmed ${count(rows.length, "item")}`);
 }
 
+/** The ids and labels of items as a file. */
+export async function saveList(rows) {
+  try {
+    const { csv } = await post("/api/list", { rows });
+    const address = URL.createObjectURL(new Blob([csv], { type: "text/csv" }));
+    h("a", { href: address, download: "selection.csv" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+    toast(`Saved ${count(rows.length, "item")} as selection.csv`);
+  } catch (error) {
+    toast(error.message, { bad: true });
+  }
+}
+
 function onlyClusters(ids) {
   const fixed = ids.find((id) => !one(id)?.novel);
   if (fixed === undefined) return true;
@@ -96,7 +109,7 @@ function onlyClusters(ids) {
 }
 
 /** A name that turns into a field: click it, or press n. */
-export function nameField(id, tag = "h3") {
+export function nameField(id, tag) {
   const button = h("button", { type: "button", class: "name", title: "Rename (n)" }, className(id));
   const holder = h(tag, { class: "holder" }, button);
   const fixed = !one(id).novel;

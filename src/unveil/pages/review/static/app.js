@@ -6,6 +6,7 @@ import { byId, h, percent, seen, typing } from "./dom.js";
 import { gallery } from "./gallery.js";
 import { classItems, duplicateItems, rejectedItems, similarItems } from "./items.js";
 import { mapView } from "./map.js";
+import { queueView } from "./queue.js";
 import { listen, store } from "./store.js";
 
 let view = null;
@@ -16,6 +17,7 @@ const VIEWS = [
   [/^#\/similar\/(\d+)$/, (row) => similarItems(Number(row)), "gallery"],
   [/^#\/rejected$/, rejectedItems, "gallery"],
   [/^#\/duplicates$/, duplicateItems, "duplicates"],
+  [/^#\/questions$/, queueView, "queue"],
   [/^#\/map$/, mapView, "map"],
   [/^#\/$|^$/, gallery, "gallery"],
 ];

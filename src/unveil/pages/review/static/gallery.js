@@ -39,7 +39,7 @@ export function nextToReview(id) {
 }
 
 function card(id) {
-  const name = nameField(id);
+  const name = nameField(id, "h2");
   const canvas = h("canvas", { "aria-hidden": "true" });
   const words = h("ul", { class: "telling" });
   const meta = h("p", { class: "meta" });

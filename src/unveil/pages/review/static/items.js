@@ -1,6 +1,6 @@
 // Items of one class, rejected ones, similar ones, likely duplicates: a grid, one item large beside it, and what to do.
 
-import { accept, isKnown, known, merge, move, nameField, reject, restore, split } from "./actions.js";
+import { accept, isKnown, known, merge, move, name as rename, nameField, reject, restore, saveList, split } from "./actions.js";
 import { get } from "./api.js";
 import { byId, count, h, percent } from "./dom.js";
 import { CONFIDENCE, confidenceSelect, focusCard, nextToReview, select } from "./gallery.js";
@@ -27,6 +27,7 @@ export function selectionBar(rows, { clear, all = null, look = null, extra = [] 
     button("Move", "v", async () => (await move(rows)) && clear()),
     button("Reject", "x", async () => (await reject(rows)) && clear()),
     ...(rows.length === 1 ? [button("Similar", "f", () => (location.hash = `#/similar/${rows[0]}`))] : []),
+    h("button", { type: "button", onclick: () => saveList(rows) }, "Save list"),
     ...(all ? [h("button", { type: "button", onclick: all }, "Select all")] : []),
     h("button", { type: "button", onclick: clear }, "Clear"),
   );
@@ -209,6 +210,7 @@ function profile(id) {
   const node = h("div", { class: "profile", hidden: true });
   let asked = -1;
   let painted = [];
+  let suggested = null;
   const paint = () => painted.forEach(([canvas, rows]) => mosaic(canvas, rows, STRIP, 1));
   const off = thumbs.listen(paint);
 
@@ -233,7 +235,10 @@ function profile(id) {
     if (!found || !store.byId.has(id)) return;
     painted = [];
     const columns = found.columns.map((one) => h("li", {}, `${one.column}: ${one.mean} (${signed(one.deviations)} σ)`));
+    suggested = found.names[0] ?? null;
+    const choices = found.names.map((text, place) => h("button", { type: "button", class: "small", "aria-keyshortcuts": place ? null : "t", onclick: () => rename(id, text) }, text, !place && h("kbd", {}, "t")));
     const parts = [
+      choices.length && h("section", { class: "names" }, h("p", { class: "muted" }, "Suggested names"), h("div", { class: "chips" }, choices)),
       columns.length && h("section", {}, h("p", { class: "muted" }, "Most unusual columns, mean"), h("ul", { class: "chips" }, columns)),
       store.about.pictures && found.doubtful.length && strip(h("span", { class: "muted" }, "Most doubtful"), found.doubtful, null),
       near("Nearest known class", found.known, "It is this", () => isKnown(id, found.known.id)),
@@ -244,7 +249,7 @@ function profile(id) {
     paint();
   }
 
-  return { node, update, leave: off };
+  return { node, update, leave: off, accept: () => suggested && rename(id, suggested) };
 }
 
 export function classItems(id) {
@@ -295,7 +300,7 @@ export function classItems(id) {
       done.setAttribute("aria-pressed", String(one.reviewed));
       done.firstChild.textContent = one.reviewed ? "✓ Reviewed" : "Mark as reviewed";
     },
-    keys: { n: () => name.edit(), a: reviewed, k: () => known(id), m: () => merge([id]), s: divide },
+    keys: { n: () => name.edit(), t: () => panel.accept(), a: reviewed, k: () => known(id), m: () => merge([id]), s: divide },
   };
   async function* load(order) {
     const sort = order === "typical" ? "typicality" : "confidence";

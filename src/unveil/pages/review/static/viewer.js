@@ -12,7 +12,7 @@ const SWIPE = 60; // pixels
 /** `rows`: what the arrows go through; `moved(row)`: called with the row that is shown. */
 export function openViewer(rows, at, moved = () => {}) {
   const picture = h("img", { alt: "", draggable: "false" });
-  const table = h("dl", { class: "row" });
+  const table = h("div", { class: "row" });
   const stage = h("div", { class: "stage" }, store.about.pictures ? picture : table);
   const title = h("strong", { class: "id" });
   const facts = h("span", { class: "muted" });
@@ -92,9 +92,9 @@ export function openViewer(rows, at, moved = () => {}) {
     moved(mine);
     place_();
     if (!store.about.pictures) {
-      const { columns } = await get(`/api/row/${mine}`).catch(() => ({ columns: [] }));
+      const { columns, text } = await get(`/api/row/${mine}`).catch(() => ({ columns: [], text: "" }));
       if (mine !== row()) return;
-      table.replaceChildren(...columns.flatMap((one) => [h("dt", {}, one.column), h("dd", {}, `${one.value} (${signed(one.deviations)} σ)`)]));
+      table.replaceChildren(...(text ? [h("p", { class: "text" }, text)] : []), h("dl", {}, columns.flatMap((one) => [h("dt", {}, one.column), h("dd", {}, `${one.value} (${signed(one.deviations)} σ)`)])));
       return;
     }
     const address = await pictureAddress(mine).catch(() => null);
