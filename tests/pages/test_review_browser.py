@@ -553,7 +553,7 @@ def test_axe_finds_nothing(browser: Browser, tmp_path: Path, pictures: str) -> N
         for scheme in ("light", "dark"):
             features = [{"name": "prefers-color-scheme", "value": scheme}]
             browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-            for route in ("#/", "#/class/3", "#/map", "#/duplicates", "#/similar/40", "#/rejected"):
+            for route in ("#/", "#/class/3", "#/questions", "#/map", "#/duplicates", "#/similar/40", "#/rejected"):
                 browser.go(route)
                 browser.until(lambda: browser.all("h1, canvas.map"))
                 check(f"{scheme} {route}")

@@ -43,7 +43,7 @@ class EditedScores:
         if len(moved) and self._run.has_features:
             touched = np.union1d(labels[moved], self._labels[moved])
             self._labels = labels
-            self._update([int(cluster) for cluster in touched if cluster != REJECTED])
+            self._update([int(cluster) for cluster in touched if cluster != REJECTED], state.by_hand)
         confidence = self._confidence.copy()
         confidence[state.by_hand & (labels != REJECTED)] = 1
         return confidence, self._typicality.copy()
@@ -55,12 +55,17 @@ class EditedScores:
         assert self._means is not None
         return {cluster: mean for cluster, mean in self._means.items() if mean.any()}
 
+    def prepare(self) -> None:
+        """Compute what the first edit needs, where that can be done before."""
+        if self._run.has_features:
+            self._prepare()
+
     def _prepare(self) -> None:
         if self._means is None:
             self._means = {int(c): self._mean(self._run.labels, int(c)) for c in np.unique(self._run.labels)}
             self._curve = self._fitted_curve()
 
-    def _update(self, touched: list[int]) -> None:
+    def _update(self, touched: list[int], by_hand: NDArray[np.bool_]) -> None:
         run, labels = self._run, self._labels
         self._prepare()
         assert self._means is not None
@@ -73,6 +78,8 @@ class EditedScores:
                 self._confidence[rows], self._typicality[rows] = run.confidence[rows], run.typicality[rows]
                 continue
             rows = rows[run.new[rows]]
+            placed, rows = rows[by_hand[rows]], rows[~by_hand[rows]]  # what a person placed needs no confidence
+            self._typicality[placed] = unit_rows(np.asarray(run.features[placed], np.float32)) @ self._means[cluster]
             own, margin = self._margins(rows, np.full(len(rows), cluster))
             assert self._curve is not None
             self._typicality[rows], self._confidence[rows] = own, np.interp(margin, *self._curve)

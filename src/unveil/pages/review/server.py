@@ -1,7 +1,9 @@
 """The web application of the review page: its files, queries about the run, and actions."""
 
 import json
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,11 @@ class Review:
         self.map = LiveMap(run)
         self.names = Names(run)
         self.questions = Questions(run, self.summary.scores)
+
+    def prepare(self) -> None:
+        """Compute what the first edit needs while somebody looks at the first page."""
+        with suppress(UnveilError, OSError), self.log.reading():
+            self.summary.scores.prepare()
 
     def state(self) -> dict[str, Any]:
         with self.log.reading() as state:
@@ -222,6 +229,7 @@ def application(run: Run, access: Access) -> Guard:
     """The application and its error handlers, behind the guard."""
     review = Review(run)
     review.pictures.prepare()
+    threading.Thread(target=review.prepare, daemon=True).start()
     files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in TYPES}
 
     def file(request: Request) -> Response:

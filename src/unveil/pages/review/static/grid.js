@@ -161,7 +161,8 @@ export class Grid {
       }
       if (info && !tile.described) {
         tile.described = true;
-        if (this.pictures) tile.setAttribute("aria-label", `${info.id}, ${this.confidence.get(row) ?? ""} % confidence`);
+        const caption = this.options.caption ? `${className(info.class)}, ` : "";
+        if (this.pictures) tile.setAttribute("aria-label", `${caption}${info.id}, ${this.confidence.get(row) ?? ""} % confidence`);
         if (!this.pictures) {
           const lines = unusualColumns(info).slice(0, 2).map(([key, value]) => h("span", { class: "muted" }, `${key}: ${value}`));
           tile.firstChild.replaceChildren(h("strong", {}, info.id), ...lines);
