@@ -198,8 +198,8 @@ def _main_direction(x: Matrix, rounds: int = 12) -> Matrix:
     """(d,): about the first principal direction of centered rows, by power iteration from the longest row."""
     direction: Matrix = x[int(np.square(x).sum(axis=1).argmax())]
     for _ in range(rounds):
-        direction = (x @ direction) @ x
-        direction /= max(float(np.linalg.norm(direction)), 1e-12)
+        direction = ((x @ direction) @ x).astype(np.float32)
+        direction = (direction / max(float(np.linalg.norm(direction)), 1e-12)).astype(np.float32)
     return direction
 
 
