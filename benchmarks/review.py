@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import numpy as np
 from rich.console import Console
@@ -60,14 +60,15 @@ def write_run(folder: Path, items: int) -> Path:
 
 
 class Visitor:
-    """One connection with the cookie of the first visit."""
+    """One connection with the key of a session, which the code of the address opens."""
 
     def __init__(self, address: str) -> None:
         parts = urlsplit(address)
         self.base = 0
         self._connection = http.client.HTTPConnection(parts.netloc)
-        cookie = f"unveil-{parts.port}={parse_qs(parts.query)['token'][0]}"
-        self._headers = {"Cookie": cookie, "Origin": f"http://{parts.netloc}", "Content-Type": "application/json"}
+        self._headers = {"Origin": f"http://{parts.netloc}", "Content-Type": "application/json"}
+        code = parts.fragment.removeprefix("open=")
+        self._headers["X-Unveil-Key"] = json.loads(self.ask("/api/session", {"code": code}))["key"]
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> bytes:
         sent = None if body is None else json.dumps(body)

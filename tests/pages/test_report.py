@@ -27,10 +27,12 @@ from unveil.cli.main import app
 from unveil.discovery.predict_run import predict_run
 from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
+from unveil.pages import colors
 from unveil.pages.report import clusters, curves, text
 from unveil.pages.report.page import build, write
 from unveil.pages.report.sprites import Sheet, draw
 from unveil.pages.report.truth import compare
+from unveil.pages.review.log import Log
 from unveil.runs.map import Layout
 from unveil.runs.reader import load
 
@@ -119,8 +121,11 @@ def test_what_a_page_says(run: Path) -> None:
     words = " ".join(Outline(build(load(run))).words)
     for part in ("2 novel classes of", "Most typical", "Most doubtful", "Nearest known class", "left out", "pixels"):
         assert part in words, part
-    assert "Nothing was trained" in words
-    assert "The truth of the new items is not known" in words
+    assert "2 novel classes in" in words  # the first sentence
+    page = build(load(run), with_map=False)
+    for empty in ("curves", "truth", "map"):
+        assert f'href="#{empty}"' not in page
+        assert f'id="{empty}"' not in page
     assert "…" in words  # of the long name
 
 
@@ -168,7 +173,7 @@ def test_new_items_of_known_classes(tmp_path: Path) -> None:
     read_run = load(made_run(tmp_path / "run", [5, 4, 3, 2]))
     read_run = replace(read_run, new=read_run.new | (np.arange(14) < 2))
     words = " ".join(Outline(build(read_run, with_map=False)).words)
-    assert "2 in known classes" in words
+    assert "2 belong to known classes" in words
     assert "assigned to this class" in words
 
 
@@ -259,7 +264,7 @@ def test_curves() -> None:
     whole = curves.section(history)
     assert whole.count("<svg") == 1
     assert "clusters in use" in whole
-    assert "no curves" in curves.section([])
+    assert curves.section([]) == ""
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0, "0"), (0.25, "0.25"), (0.00012, "1.2e-4"), (123456, "1.2e5")])
@@ -299,6 +304,70 @@ def test_truth(tmp_path: Path) -> None:
         compare(read_run)
 
 
+def reviewed_run(folder: Path) -> Path:
+    """Three known classes, five clusters: named, merged, recognized, split, moved, rejected."""
+    made_run(folder, [10, 10, 10, 12, 12, 12, 12, 12])
+    log = Log(load(folder))
+    log.act("name", {"cluster": 3, "text": "fox <b>"}, 0)
+    log.act("merge", {"clusters": [4, 5]}, 1)
+    log.act("known", {"cluster": 6, "class": 1}, 2)
+    log.act("split", {"cluster": 7, "parts": [list(range(78, 84)), list(range(84, 90))]}, 3)
+    log.act("move", {"rows": [30, 31], "to": 4}, 4)
+    log.act("reject", {"rows": [32]}, 5)
+    log.act("accept", {"cluster": 3}, 6)
+    return folder
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(re.findall(r'id="data">(.*)</script>', page)[0])
+    return found
+
+
+def test_the_report_tells_what_people_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = reviewed_run(tmp_path / "run")
+    layout = Layout(xy=np.random.default_rng(1).random((90, 2)).astype(np.float32), sample=np.arange(0, 90, 2))
+    monkeypatch.setattr("unveil.pages.report.page.layout_of", lambda run: layout)
+    page = write(folder).read_text(encoding="utf-8")
+    words = " ".join(Outline(page).words)
+    assert "4 novel classes in 60 new items, beside 3 known classes; 12 belong to known classes and 1 was" in words
+    assert "Reviewed by people:" in words
+    assert "17\u00a0%" in words  # nine items of fox and the rejected one, of 60
+    listed = "1 class named, 1 recognized as a known class, 1 merge, 1 split, 2 items moved, 1 item rejected"
+    assert listed in words
+    assert "fox &lt;b&gt;" in page
+    assert "novel-0" not in page
+    assert "novel-3" not in page  # it is the known class 1 now
+    sizes = dict(re.findall(r'href="#class-(\d+)">.*?<b>(\d+) items</b>', page.split("<nav")[0]))
+    assert sizes == {"3": "9", "4": "26", "7": "6", "8": "6"}
+    data = data_of(page)
+    assert len(data["points"]) == 44  # one of the sample is rejected
+    assert data["sizes"] == [10, 22, 10, 9, 26, 0, 0, 6, 6]  # of the classes, not of the sample
+    assert data["hues"][4 - 3] == colors.hue(1)  # a class keeps its color
+    original = write(folder, original=True).read_text(encoding="utf-8")
+    assert "novel-0" in original
+    assert "Reviewed by people" not in original
+
+
+def test_truth_is_compared_with_the_corrected_classes(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", [5, 5, 5, 10, 10])
+    lines = [f"item {row},{'cat' if row < 34 else 'dog'}\n" for row in range(15, 35)]
+    (folder / "truth.csv").write_text("id,label\n" + "".join(lines))
+    before = " ".join(Outline(write(folder, with_map=False).read_text()).words)
+    assert "55.0\u00a0%" in before
+    log = Log(load(folder))
+    log.act("merge", {"clusters": [3, 4]}, 0)
+    log.act("reject", {"rows": [34]}, 1)
+    after = " ".join(Outline(write(folder, with_map=False).read_text()).words)
+    assert "100.0\u00a0%" in after
+    assert "1 rejected item not counted" in after
+    log.act("reject", {"rows": list(range(15, 35))}, 2)
+    assert "No novel classes in 20 new items" in write(folder, with_map=False).read_text()
+
+
+def test_hidden_characters_of_the_data_are_shown() -> None:
+    assert text.escaped("a\u202eb\u200bc") == "a⟨202e⟩b⟨200b⟩c"
+
+
 def test_truth_of_many_classes_is_a_list(tmp_path: Path) -> None:
     folder = made_run(tmp_path / "run", [2] + [4] * 40, known=1)
     lines = [f"item {row},class {(row - 2) // 4 if row % 9 else 39}\n" for row in range(2, 162)]
@@ -314,7 +383,7 @@ def test_without_opentsne(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(UnveilError, match=r"pip install unveil\[review\].*--without-map"):
         write(folder)
     assert not (folder / "report.html").exists()
-    assert "The map was left out" in write(folder, with_map=False).read_text(encoding="utf-8")
+    assert 'id="canvas"' not in write(folder, with_map=False).read_text(encoding="utf-8")
 
 
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -354,6 +423,33 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     found = webdriver.Chrome(options=options, service=Service(driver))
     yield found
     found.quit()
+
+
+def test_it_prints_on_few_pages_and_folds_what_experts_want(browser: Any, tmp_path: Path) -> None:
+    pytest.importorskip("openTSNE")
+    pixels = np.random.default_rng(0).integers(0, 256, (300, 16, 16, 3), dtype=np.uint8)
+    folder = made_run(tmp_path / "run", [30] * 10, known=5, pictures=pixels)
+    browser.get(write(folder).resolve().as_uri())
+    pdf = base64.b64decode(browser.print_page())
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 2
+    bottom = (
+        "return Math.max(...[...document.querySelectorAll('.strips li')].map(e => e.getBoundingClientRect().bottom))"
+    )
+    assert browser.execute_script(bottom) < 900, "all classes are on the first screen"
+    folded = browser.find_elements("css selector", "section.folded > details")
+    assert len(folded) >= 3
+    assert not any(one.get_attribute("open") for one in folded)
+    browser.find_element("css selector", ".strips a").click()
+    assert browser.execute_script("return document.querySelector('#clusters > details').open")
+    assert browser.find_element("css selector", ".card:target").is_displayed()
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    )
+    try:
+        wide = "return document.documentElement.scrollWidth"
+        assert browser.execute_script(wide) <= 390
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_in_a_browser(browser: Any, run: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from review_runs import make_run, write_run
 
 from unveil.errors import UnveilError
-from unveil.pages.review.log import ConflictError, Log
+from unveil.pages.review.log import ConflictError, Log, TroubleError
 from unveil.runs.corrections import REJECTED, State, corrected_items, replay
 from unveil.runs.export import export
 from unveil.runs.reader import Run, load, read_items
@@ -231,7 +231,7 @@ def test_conflicts_are_about_the_same_things_only(run: Run) -> None:
     assert (here.state.labels == run.labels)[rows[5]]
 
 
-def test_a_log_that_is_cut_or_deleted_is_read_again(run: Run) -> None:
+def test_a_log_that_is_cut_is_read_again_and_a_deleted_one_is_said(run: Run) -> None:
     log = Log(run)
     log.act("name", {"cluster": A, "text": "fox"}, 0)
     log.act("name", {"cluster": B, "text": "owl"}, 1)
@@ -239,6 +239,10 @@ def test_a_log_that_is_cut_or_deleted_is_read_again(run: Run) -> None:
     log.refresh()
     assert log.state.length == 1
     log.path.unlink()
+    with pytest.raises(TroubleError, match="was deleted while it was in use"):
+        log.refresh()
+    assert log.state.length == 1
+    log.forget()
     log.refresh()
     assert log.state.length == 0
 

@@ -10,8 +10,15 @@ from unveil.errors import UnveilError
 Flag = Parameter(negative="")
 
 
-def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool, Flag] = False) -> None:
-    """Write a run as one HTML file that opens anywhere.
+def report(
+    run: Path,
+    /,
+    *,
+    out: Path | None = None,
+    without_map: Annotated[bool, Flag] = False,
+    original: Annotated[bool, Flag] = False,
+) -> None:
+    """Write a run, with the corrections of its review, as one HTML file that opens anywhere.
 
     Parameters
     ----------
@@ -22,6 +29,8 @@ def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool
         The file. Default: report.html in the run directory.
     without_map
         Leave out the map, which needs openTSNE and takes most of the time.
+    original
+        Report the result without the corrections of the review.
     """
     from rich.console import Console
 
@@ -33,7 +42,7 @@ def report(run: Path, /, *, out: Path | None = None, without_map: Annotated[bool
         without_map = True
 
     with Console(stderr=True, markup=False).status("drawing"):
-        target = write(run, out, with_map=not without_map)
+        target = write(run, out, with_map=not without_map, original=original)
     print(f"written: {target}, {target.stat().st_size / 1e6:.1f} MB")
 
 

@@ -17,6 +17,7 @@ from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
 from unveil.discovery import input_checks, saved_estimator
 from unveil.discovery.discover import Discovery, discover
+from unveil.discovery.notebook import NotebookDisplay
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.predictor import Predictor
 from unveil.errors import UnveilError, suggest
@@ -29,7 +30,7 @@ MOST_KEPT_ROWS = 100_000
 """Features are kept for report and review of a saved estimator if there are at most this many rows."""
 
 
-class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Find novel classes among unlabelled items, given labelled items of known classes.
 
     A fit keeps everything in memory: it writes nothing to disk.
@@ -278,12 +279,14 @@ class NovelClassDiscovery(TransformerMixin, ClusterMixin, BaseEstimator):  # typ
         check_is_fitted(self, "labels_")
         items = None if X is None else input_checks.read_items(self, X, reset=False)
         saved_estimator.save(self, Path(folder), items)
+        self._folder = Path(folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> "NovelClassDiscovery":
         """The estimator of a run directory: one that `save` wrote, or a run of the command line."""
         estimator = cls()
         saved_estimator.load_into(estimator, Path(folder))
+        estimator._folder = Path(folder)
         return estimator
 
     def _fitted(self) -> Predictor:

@@ -11,6 +11,26 @@ SUMMARY = {
 }
 """Titles of the sentences in record["summary"], in the order in which they are shown."""
 
+
+def headline(record: dict[str, Any], *, edited: bool = False) -> str:
+    """The accuracy to expect, in one sentence; an interval only where the number of classes was given, not guessed."""
+    forecast, estimate = record.get("forecast") or {}, record.get("estimate")
+    accuracy = forecast.get("accuracy")
+    if accuracy is None:
+        reason = forecast.get("reason")
+        return f"Expected accuracy unknown: {reason}." if reason else ""
+    text = f"Expected accuracy {100 * accuracy:.0f} %"
+    low, high = forecast.get("low"), forecast.get("high")
+    if estimate:
+        number, least, most = (estimate.get(key) for key in ("number", "low", "high"))
+        classes = "class" if number == 1 else "classes"
+        between = f", between {least} and {most}" if least != most else ""
+        text += f" if there are {number} novel {classes}, which is an estimate{between}"
+    elif low is not None and high is not None:
+        text += f" (90 % interval {100 * low:.0f}-{100 * high:.0f} %)"
+    return f"{text}{'; before the review' if edited else ''}."
+
+
 METRICS = {
     "ce": ("cross-entropy", "loss of the known classes"),
     "bce": ("pairs", "loss of pairs of new items: same class or not"),

@@ -4,7 +4,7 @@ The run itself is never changed. Each action is a line of RUN/review.jsonl; the 
 with all lines applied in order, so that undo and redo are lines too.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
 from unveil.runs.reader import Run, load, read_items
-from unveil.runs.review_log import LOG, Entry, clean_name, parse_entries
+from unveil.runs.review_log import LOG, Entry, clean_name, parse_entries, typed_name
 
 REJECTED = -1
 """The label of items that belong to no class."""
 REJECTED_KIND = "rejected"
+QUESTIONS = {"merge": 2, "known": 2, "split": 1}
+"""Questions that can be answered with no, and how many classes they are about."""
 Rows = NDArray[np.int64]
 
 
@@ -43,6 +45,12 @@ class Change:
     before: Rows
     after: Rows
     meanings: dict[int, tuple[Meaning | None, Meaning | None]]
+    by_hand: tuple[NDArray[np.bool_], NDArray[np.bool_]]
+    """Before and after: whether a person moved these rows where they are."""
+    denied: tuple[str, tuple[int, ...]] | None = None
+    """A question that a person answered with no, and its classes."""
+    takes_back: bool = False
+    """The answer is taken back."""
 
 
 class State:
@@ -56,6 +64,11 @@ class State:
         self.undone: list[Change] = []
         filled = set(np.unique(run.labels).tolist())
         self.meanings = {i: Meaning(name=name) for i, name in enumerate(run.classes) if i < run.n_known or i in filled}
+        self.by_hand: NDArray[np.bool_] = np.zeros(len(run.labels), dtype=bool)
+        """(n,): a person moved the item where it is."""
+        self.denied: set[tuple[str, tuple[int, ...]]] = set()
+        """Questions that a person answered with no: merge, known or split, and the classes."""
+        self._rejected_from: Rows = run.labels.copy()
         self._next = len(run.classes)
         self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
         self._cluster_changed: dict[int, int] = {}
@@ -69,6 +82,14 @@ class State:
         """The name to show; a cluster that is a known class has the name of that class."""
         meaning = self.meanings[cluster]
         return meaning.name if meaning.known is None else self.run.classes[meaning.known]
+
+    def is_denied(self, question: str, clusters: Sequence[int]) -> bool:
+        """Whether a person answered this question with no."""
+        return (question, tuple(clusters)) in self.denied
+
+    def changed_at(self, cluster: int) -> int:
+        """The number of the last entry that changed a class; 0: none."""
+        return self._cluster_changed.get(cluster, 0)
 
     def is_novel(self, cluster: int) -> bool:
         """Whether it is a cluster of new items, and not a class that was known from the start."""
@@ -100,11 +121,36 @@ class State:
         clusters = [data.get("cluster"), data.get("to"), *_list(data.get("clusters"))]
         if any(self._cluster_changed.get(cluster, 0) > base for cluster in clusters if isinstance(cluster, int)):
             return True
-        rows = self._rows(data["rows"]) if "rows" in data else np.empty(0, dtype=np.int64)
+        rows = self.rows(data["rows"]) if "rows" in data else np.empty(0, dtype=np.int64)
         return bool((self._row_changed[rows] > base).any())
+
+    def compact(self, kind: str, data: dict[str, Any]) -> dict[str, Any]:
+        """The data of a new entry as it is stored: every row once, names checked more strictly than old ones."""
+        stored = dict(data)
+        if "rows" in data:
+            stored["rows"] = self.rows(data["rows"]).tolist()
+        if "parts" in data:
+            stored["parts"] = [self._ordered_rows(part).tolist() for part in _list(data["parts"])]
+        if "clusters" in data:
+            clusters = _list(data["clusters"])
+            if all(isinstance(cluster, int) for cluster in clusters):
+                stored["clusters"] = list(dict.fromkeys(clusters))
+        if isinstance(data.get("text"), str):
+            stored["text"] = typed_name(data["text"])
+        return stored
+
+    def _ordered_rows(self, value: object) -> Rows:
+        """The rows of a list, each once, in the order of the list."""
+        self.rows(value)
+        return np.array(list(dict.fromkeys(np.asarray(value).tolist())), dtype=np.int64)
 
     def _put(self, change: Change, number: int) -> None:
         self.labels[change.rows] = change.after
+        self.by_hand[change.rows] = change.by_hand[1]
+        away = (change.after == REJECTED) & (change.before != REJECTED)
+        self._rejected_from[change.rows[away]] = change.before[away]
+        if change.denied is not None:
+            (self.denied.discard if change.takes_back else self.denied.add)(change.denied)
         self._row_changed[change.rows] = number
         for cluster, (_, meaning) in change.meanings.items():
             if meaning is None:
@@ -124,7 +170,10 @@ class State:
             if self.is_novel(cluster) and cluster not in after and (before == cluster).sum() == self._size(cluster):
                 meanings[cluster] = None
         pairs = {cluster: (self.meanings.get(cluster), meaning) for cluster, meaning in meanings.items()}
-        return Change(kind=kind, rows=rows, before=before, after=after, meanings=pairs)
+        placed = self.by_hand[rows]
+        by_hand = placed, (placed | (kind == "move")) & (kind != "reject")
+        denied = _denied(data) if kind == "no" else None
+        return Change(kind=kind, rows=rows, before=before, after=after, meanings=pairs, by_hand=by_hand, denied=denied)
 
     def _size(self, cluster: int) -> int:
         return int((self.labels == cluster).sum())
@@ -136,7 +185,8 @@ class State:
             raise UnveilError(f"'{self.name(value)}' is a known class: only clusters can be changed")
         return value
 
-    def _rows(self, value: object) -> Rows:
+    def rows(self, value: object) -> Rows:
+        """Row numbers that somebody gave, each once, in rising order; an error where they are none."""
         try:
             rows = np.asarray(value)
         except (ValueError, OverflowError):
@@ -148,7 +198,7 @@ class State:
         return np.unique(rows).astype(np.int64)
 
     def _movable(self, value: object) -> Rows:
-        rows = self._rows(value)
+        rows = self.rows(value)
         if not self.run.new[rows].all():
             first = self.run.ids[rows[~self.run.new[rows]][0]]
             raise UnveilError(f"{first} came with its label: correct it in the labelled data")
@@ -204,7 +254,7 @@ def _merge(state: State, data: dict[str, Any]) -> Effect:
 
 def _split(state: State, data: dict[str, Any]) -> Effect:
     cluster = state._cluster(data.get("cluster"))
-    parts = [state._rows(part) for part in _list(data.get("parts"))]
+    parts = [state.rows(part) for part in _list(data.get("parts"))]
     rows = np.concatenate(parts) if parts else NO_ROWS
     if len(parts) < 2 or len(np.unique(rows)) != len(rows):
         raise UnveilError("give two or more parts that share no item")
@@ -231,6 +281,31 @@ def _reject(state: State, data: dict[str, Any]) -> Effect:
     return rows, np.full(len(rows), REJECTED), {}
 
 
+def _restore(state: State, data: dict[str, Any]) -> Effect:
+    rows = state._movable(data.get("rows"))
+    if (state.labels[rows] != REJECTED).any():
+        raise UnveilError("some of these items are not rejected: reload the page")
+    before = state._rejected_from[rows]
+    if gone := [cluster for cluster in np.unique(before).tolist() if cluster not in state.meanings]:
+        many = int(np.isin(before, gone).sum())
+        raise UnveilError(f"the class of {many} of these items does not exist any more: move them to another one")
+    return rows, before, {}
+
+
+def _no(state: State, data: dict[str, Any]) -> Effect:
+    question, clusters = data.get("question"), _list(data.get("clusters"))
+    if question not in QUESTIONS or len(clusters) != QUESTIONS[question]:
+        raise UnveilError(f"the question is {question!r}: there is {', '.join(QUESTIONS)}")
+    for cluster in clusters:
+        state._cluster(cluster, novel=False)
+    return NO_ROWS, NO_ROWS, {}
+
+
+def _denied(data: dict[str, Any]) -> tuple[str, tuple[int, ...]]:
+    clusters = data["clusters"]
+    return data["question"], tuple(sorted(clusters) if data["question"] == "merge" else clusters)
+
+
 def _accept(state: State, data: dict[str, Any]) -> Effect:
     cluster = state._cluster(data.get("cluster"), novel=False)
     reviewed = data.get("reviewed", True) is True
@@ -244,6 +319,8 @@ _ACTIONS: dict[str, Callable[[State, dict[str, Any]], Effect]] = {
     "split": _split,
     "move": _move,
     "reject": _reject,
+    "restore": _restore,
+    "no": _no,
     "accept": _accept,
 }
 
@@ -254,7 +331,14 @@ def _list(value: object) -> list[Any]:
 
 def _inverse(change: Change) -> Change:
     meanings = {cluster: (after, before) for cluster, (before, after) in change.meanings.items()}
-    return replace(change, before=change.after, after=change.before, meanings=meanings)
+    return replace(
+        change,
+        before=change.after,
+        after=change.before,
+        meanings=meanings,
+        by_hand=change.by_hand[::-1],
+        takes_back=not change.takes_back,
+    )
 
 
 def replay(state: State, entries: Iterable[Entry], path: Path) -> State:
@@ -272,6 +356,51 @@ def current_state(run: Run) -> State:
     path = run.folder / LOG
     entries = parse_entries(path.read_bytes(), path)[0] if path.exists() else []
     return replay(State(run), entries, path)
+
+
+def folded_labels(state: State) -> Rows:
+    """The labels, with clusters that turned out to be a known class counted to that class."""
+    labels = state.labels.copy()
+    for cluster, meaning in state.meanings.items():
+        if meaning.known is not None:
+            labels[state.labels == cluster] = meaning.known
+    return labels
+
+
+def corrected_run(run: Run, state: State, confidence: NDArray[np.float32], typicality: NDArray[np.float32]) -> Run:
+    """The run as it is after the review. Classes keep their numbers; rejected items have the label -1."""
+    count = max([len(run.classes) - 1, *state.meanings]) + 1
+    exists = {c for c, meaning in state.meanings.items() if not (state.is_novel(c) and meaning.known is not None)}
+    return replace(
+        run,
+        labels=folded_labels(state),
+        classes=tuple(state.name(c) if c in exists else "" for c in range(count)),
+        gone=frozenset(range(run.n_known, count)) - exists,
+        confidence=confidence,
+        typicality=typicality,
+    )
+
+
+def progress(state: State) -> dict[str, int]:
+    """How many items there are, how many are new, and how many of those are in reviewed classes or rejected."""
+    reviewed = [cluster for cluster, meaning in state.meanings.items() if meaning.reviewed]
+    seen = np.isin(state.labels, [REJECTED, *reviewed]) & state.run.new
+    return {"all": len(state.labels), "new": int(state.run.new.sum()), "reviewed": int(seen.sum())}
+
+
+def decisions(state: State) -> dict[str, int]:
+    """What people decided, in numbers: items reviewed, classes named and recognised, merges, splits, moved items."""
+    novel = [meaning for cluster, meaning in state.meanings.items() if state.is_novel(cluster)]
+    kinds = [change.kind for change in state.done]
+    return {
+        **progress(state),
+        "named": sum(meaning.named and meaning.known is None for meaning in novel),
+        "recognized": sum(meaning.known is not None for meaning in novel),
+        "merged": kinds.count("merge"),
+        "split": kinds.count("split"),
+        "moved": int(state.by_hand.sum()),
+        "rejected": int(state.rejected.sum()),
+    }
 
 
 def corrected_items(folder: Path) -> list[dict[str, str]]:

@@ -46,6 +46,8 @@ class Run:
     """(n,): image files; "" for an item without one."""
     record: dict[str, Any] = field(repr=False)
     """record.json"""
+    gone: frozenset[int] = frozenset()
+    """Numbers of novel classes that do not exist any more, because a review merged or emptied them."""
 
     @property
     def name(self) -> str:
@@ -54,7 +56,16 @@ class Run:
 
     @property
     def n_novel(self) -> int:
-        return len(self.classes) - self.n_known
+        return len(self.novel)
+
+    @property
+    def novel(self) -> list[int]:
+        """Numbers of the novel classes."""
+        return [number for number in range(self.n_known, len(self.classes)) if number not in self.gone]
+
+    @property
+    def has_features(self) -> bool:
+        return "features" in self.__dict__ or (self.folder / "features.npy").exists()
 
     @cached_property
     def features(self) -> NDArray[np.float32]:
@@ -75,6 +86,13 @@ class Run:
         """(n, d), memory-mapped: the vectors as they were given; None where they were not stored."""
         inputs: NDArray[np.float32] | None = self._array("inputs.npy")
         return inputs
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """(n,): the items as text, from texts.json; empty where they are no texts."""
+        path = self.folder / "texts.json"
+        texts = tuple(map(str, files.read_json(path))) if path.exists() else ()
+        return texts if len(texts) == len(self.ids) else ()
 
     def _array(self, name: str) -> Any:
         path = self.folder / name

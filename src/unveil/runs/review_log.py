@@ -10,6 +10,10 @@ from unveil.errors import UnveilError
 
 LOG = "review.jsonl"
 LONGEST_NAME = 200
+FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+"""Characters that count as letters, marks or symbols and show nothing."""
+JOINED = ("Lo", "Mn", "Mc", "So", "Sk")
+"""Categories between which a zero-width joiner has a meaning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +24,7 @@ class Entry:
     """Counted from 1."""
     time: str
     kind: str
-    """name, known, merge, split, move, reject, accept, undo or redo"""
+    """name, known, merge, split, move, reject, restore, no, accept, undo or redo"""
     data: dict[str, Any]
     """What the action is about, for example {"cluster": 12, "text": "fox"}."""
 
@@ -52,3 +56,27 @@ def clean_name(text: object) -> str:
     if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in name):
         raise UnveilError("a name is one line of text: leave out control characters")
     return name
+
+
+def typed_name(text: object) -> str:
+    """`clean_name` of a new name, in which every character must be visible: two names must not look the same."""
+    name = clean_name(text)
+    if hidden := hidden_characters(name):
+        raise UnveilError(f"the name has characters that cannot be seen ({', '.join(hidden)}): leave them out")
+    return name
+
+
+def hidden_characters(name: str) -> list[str]:
+    """Codes of characters that are invisible or change the direction of text: zero-width ones, overrides, fillers.
+
+    Joiners are allowed where scripts and emoji need them: between characters without upper and lower case.
+    """
+    hidden = []
+    for place, character in enumerate(name):
+        is_joiner = character in "\u200c\u200d"
+        around = name[max(0, place - 1) : place] + name[place + 1 : place + 2]
+        if is_joiner and len(around) == 2 and all(unicodedata.category(c) in JOINED for c in around):
+            continue
+        if unicodedata.category(character) in ("Cf", "Cn") or character in FILLERS:
+            hidden.append(f"U+{ord(character):04X}")
+    return hidden

@@ -75,6 +75,8 @@ class Contents:
     """(n, d), where vectors or tables were given."""
     columns: Sequence[str] = ()
     """(d,): names of the columns of `inputs`, where they have any."""
+    texts: Sequence[str] = ()
+    """(n,): the items as text, where they are texts. Names of classes are suggested from it."""
     truth: Mapping[str, str] | None = None
     """The true class of new items by id, where it is known."""
     record: Mapping[str, Any]
@@ -86,7 +88,7 @@ class Contents:
 
     def __post_init__(self) -> None:
         fields = ("new", "given", "labels", "confidence", "typicality", "kmeans", "features", "pictures", "inputs")
-        for name in (*fields, *(["paths"] if self.paths else [])):
+        for name in (*fields, *(["paths"] if self.paths else []), *(["texts"] if self.texts else [])):
             value = getattr(self, name)
             if value is not None and len(value) != len(self.ids):
                 raise ValueError(f"{name} has {len(value)} rows and there are {len(self.ids)} items")
@@ -103,6 +105,8 @@ def write(folder: Path, contents: Contents) -> dict[str, Any]:
     files.write(folder / "config.toml", contents.config)
     _write_arrays(folder, contents)
     _write_tables(folder, contents)
+    if contents.texts:
+        files.write_json(folder / "texts.json", list(contents.texts))
     if contents.history:
         lines = (json.dumps(dict(line)) + "\n" for line in contents.history)
         files.write(folder / "metrics.jsonl", "".join(lines))

@@ -49,7 +49,7 @@ def describe(run: Run) -> list[Cluster]:
     count = max(4, min(12, 3 * MOST_PICTURES // max(1, 7 * run.n_novel)))
     known = [np.flatnonzero(~run.new & (run.labels == index)) for index in range(run.n_known)]
     means = [mean_direction(_features(run, rows)) for rows in known]
-    clusters = [_describe(run, index, count, known, means) for index in range(run.n_known, len(run.classes))]
+    clusters = [_describe(run, index, count, known, means) for index in run.novel]
     return sorted(clusters, key=lambda cluster: (cluster.size == 0, -cluster.confidence, cluster.index))
 
 

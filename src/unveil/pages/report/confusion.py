@@ -13,13 +13,8 @@ MOST_CELLS = 30
 """With more clusters or classes than this, only the largest confusions are listed."""
 
 
-def section(run: Run, comparison: Comparison | None, sheet: Sheet) -> str:
-    """The comparison with the true classes, or a note on how to provide them."""
-    if comparison is None:
-        return (
-            '<p class="empty">The truth of the new items is not known. Where it is, put a file <code>truth.csv</code> '
-            "with the columns <code>id</code> and <code>label</code> into the run directory, and report again.</p>"
-        )
+def section(run: Run, comparison: Comparison, sheet: Sheet) -> str:
+    """The comparison with the true classes."""
     scores = comparison.scores
     parts = [
         f"<p><b>{percent(scores['acc'], 1)}</b> of {count(comparison.items, 'item')} are in the cluster that is "
@@ -28,6 +23,8 @@ def section(run: Run, comparison: Comparison | None, sheet: Sheet) -> str:
         f"NMI {scores['nmi']:.3f}, ARI {scores['ari']:.3f}.</p>",
         _scores(run),
     ]
+    if comparison.rejected:
+        parts.append(f'<p class="note">{count(comparison.rejected, "rejected item")} not counted.</p>')
     if comparison.unknown_ids:
         lines = count(comparison.unknown_ids, "line")
         parts.append(f'<p class="note">{lines} of truth.csv have an id that no new item has.</p>')

@@ -64,10 +64,10 @@ def curve(points: Points, label: str) -> str:
 
 
 def section(history: Sequence[dict[str, Any]]) -> str:
-    """All curves, or why there are none; a metric that was measured once is a number."""
+    """All curves; a metric that was measured once is a number. Empty where nothing was trained."""
     points_by_key = series(history)
     if not points_by_key:
-        return '<p class="empty">Nothing was trained in this run, so there are no curves.</p>'
+        return ""
     figures, once = [], []
     for key, points in points_by_key.items():
         title, meaning = METRICS.get(key, (key.replace("_", " "), ""))

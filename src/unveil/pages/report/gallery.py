@@ -10,6 +10,8 @@ from unveil.runs.reader import Run
 
 MANY = 60
 """With more clusters than this, cards are small."""
+STRIP = 9
+"""Pictures in the line of a class on the first screen."""
 NAMES = 6
 """Items listed on a card where there are no pictures."""
 
@@ -38,10 +40,36 @@ def items(run: Run, sheet: Sheet, rows: Sequence[int], captions: Sequence[str] =
     return f'<div class="thumbs">{"".join(cells)}</div>'
 
 
+def strips(run: Run, clusters: Sequence[Cluster], sheet: Sheet) -> str:
+    """A line for each class: its name, its most typical items, its size. It leads to the card with more."""
+    lines = []
+    for cluster in clusters:
+        if not cluster.size:
+            continue
+        shown = items(run, sheet, cluster.typical[:STRIP]) if run.has_pictures else _telling(run, cluster)
+        confidence = f"<small>{percent(cluster.confidence)} confidence</small>"
+        lines.append(
+            f'<li><a href="#class-{cluster.index}">{swatch(run, cluster.index)}{name(cluster.name, 30)}</a>{shown}'
+            f"<span><b>{count(cluster.size, 'item')}</b> {confidence}</span></li>"
+        )
+    if not lines:
+        return '<p class="empty">No new item is in a novel class, so there is nothing to show here.</p>'
+    kind = "strips many" if len(lines) > MANY else "strips"
+    return f'<ul class="{kind}" aria-label="Novel classes, most confident first">{"".join(lines)}</ul>'
+
+
+def _telling(run: Run, cluster: Cluster) -> str:
+    """The unusual columns of a class, or names of items, as one line."""
+    if cluster.columns:
+        columns = [f"{escaped(short(c.column, 24))} {c.difference:+.1f} σ" for c in cluster.columns[:3]]
+        return f'<p class="few">{", ".join(columns)}</p>'
+    return f'<p class="few">{", ".join(name(run.ids[row], 24) for row in cluster.typical[:4])}</p>'
+
+
 def section(run: Run, clusters: Sequence[Cluster], sheet: Sheet) -> str:
     """All cards."""
     if not any(cluster.size for cluster in clusters):
-        return '<p class="empty">No new item is in a novel class, so there is nothing to show here.</p>'
+        return ""
     most = NAMES if not run.has_pictures else None
     kind = "cards dense" if run.has_pictures and len(clusters) > MANY else "cards"
     return f'<div class="{kind}">{"".join(_card(run, cluster, sheet, most) for cluster in clusters)}</div>'

@@ -1,4 +1,14 @@
 "use strict";
+// A link to something inside a folded section opens it.
+function unfold() {
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  if (!target) return;
+  for (const box of [target.querySelector(":scope > details"), target.closest("details")]) if (box) box.open = true;
+  target.scrollIntoView();
+}
+addEventListener("hashchange", unfold);
+unfold();
+
 (() => {
   const canvas = document.getElementById("canvas");
   if (!canvas) return;
@@ -178,12 +188,12 @@
     legend.append(button);
   }
 
-  const counts = new Map();
-  for (const point of points) counts.set(point[LABEL], (counts.get(point[LABEL]) || 0) + 1);
+  // the sizes of the classes, not of the sample on the map
   data.hues.forEach((hue, i) => {
-    if (counts.has(data.known + i)) entry(data.known + i, data.classes[data.known + i], hue, counts.get(data.known + i));
+    const label = data.known + i;
+    if (data.sizes[label]) entry(label, data.classes[label], hue, data.sizes[label]);
   });
-  const known = points.filter((point) => isKnown(point[LABEL])).length;
+  const known = data.sizes.slice(0, data.known).reduce((a, b) => a + b, 0);
   if (known) entry("known", "known classes", null, known);
 
   new ResizeObserver(() => {

@@ -16,6 +16,8 @@ from unveil.pages.report.clusters import describe
 from unveil.pages.report.sprites import Sheet, draw
 from unveil.pages.report.text import as_json, cleaned, count, escaped, short
 from unveil.pages.report.truth import compare
+from unveil.runs.corrections import corrected_run, current_state, decisions
+from unveil.runs.edited_scores import EditedScores
 from unveil.runs.map import Layout, layout_of
 from unveil.runs.reader import Run, load
 
@@ -28,37 +30,54 @@ GRID = 4095
 EMPTY = Layout(xy=np.zeros((0, 2), dtype=np.float32), sample=np.array([], dtype=np.int64))
 
 
-def write(folder: Path, out: Path | None = None, *, with_map: bool = True) -> Path:
-    """Write the report of a run directory; returns the file."""
-    target = out or folder / "report.html"
-    files.write(target, build(load(folder), with_map=with_map))
+def write(folder: Path, out: Path | None = None, *, with_map: bool = True, original: bool = False) -> Path:
+    """Write the report of a run directory, with the corrections of its review or as it was; returns the file."""
+    target, run = out or folder / "report.html", load(folder)
+    run, decided = (run, None) if original else reviewed(run)
+    files.write(target, build(run, with_map=with_map, decided=decided))
     return target
 
 
-def build(run: Run, *, with_map: bool = True) -> str:
-    """The report as HTML."""
+def reviewed(run: Run) -> tuple[Run, dict[str, int] | None]:
+    """The run after its review and what people decided; the run itself and None where there was no review."""
+    state = current_state(run)
+    if not state.done:
+        return run, None
+    return corrected_run(run, state, *EditedScores(run).of(state)), decisions(state)
+
+
+def build(run: Run, *, with_map: bool = True, decided: dict[str, int] | None = None) -> str:
+    """The report as HTML. Sections without content are left out, and those for experts are folded."""
     clusters, comparison = describe(run), compare(run)
     shown = [row for cluster in clusters for row in (*cluster.typical, *cluster.doubtful, *cluster.neighbors)]
     shown += [row for row, _, _ in comparison.misplaced] if comparison else []
     layout = layout_of(run) if with_map else EMPTY
+    placed = layout.sample[run.labels[layout.sample] >= 0]
     in_cards = Sheet(name="g", rows=tuple(dict.fromkeys(shown)))
-    in_map = Sheet(name="m", rows=tuple(layout.sample.tolist()))
+    in_map = Sheet(name="m", rows=tuple(placed.tolist()))
     script = _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    sections = {
+        "map": ("Map", _map(len(in_map.rows), int((run.labels >= 0).sum())) if with_map else "", False),
+        "clusters": ("Classes in detail", gallery.section(run, clusters, in_cards), True),
+        "sizes": ("Sizes", parts.sizes(run, clusters), True),
+        "truth": ("Against the truth", confusion.section(run, comparison, in_cards) if comparison else "", False),
+        "how": ("How the classes were found", parts.how_found(run), True),
+        "curves": ("Training", curves.section(run.history), True),
+        "settings": ("Settings", parts.settings(run), True),
+    }
+    sections = {key: section for key, section in sections.items() if section[1]}
     values = {
         "policy": f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'",
         "title": escaped(short(run.name, 80)),
         "made": _made(run.record),
         "css": colors.css_variables() + _part("page.css"),
-        "numbers": parts.numbers(run),
-        "words": parts.summary(run),
-        "gallery": gallery.section(run, clusters, in_cards),
-        "sizes": parts.sizes(run, clusters),
-        "map": _map(len(in_map.rows), len(run.ids)) if with_map else '<p class="empty">The map was left out.</p>',
-        "curves": curves.section(run.history),
-        "truth": confusion.section(run, comparison, in_cards),
-        "settings": parts.settings(run),
+        "nav": "".join(f'<a href="#{key}">{title}</a>' for key, (title, _, _) in sections.items()),
+        "opening": parts.opening(run, comparison, decided),
+        "strips": gallery.strips(run, clusters, in_cards),
+        "warnings": parts.warnings(run),
+        "sections": "".join(_section(key, *section) for key, section in sections.items()),
         "data": as_json(_points(run, in_map, layout)),
         "script": script,
     }
@@ -66,6 +85,14 @@ def build(run: Run, *, with_map: bool = True) -> str:
     room = LARGEST - len(page.substitute(values, sprites="", missing="").encode())
     rules, missing = _sprites(run, in_cards, in_map, room)
     return page.substitute(values, sprites=rules, missing=missing)
+
+
+def _section(key: str, title: str, content: str, folded: bool) -> str:
+    heading = f'<h2 id="h-{key}">{title}</h2>'
+    if folded:
+        content = f"<details><summary>{heading}</summary>{content}</details>"
+        return f'<section id="{key}" aria-labelledby="h-{key}" class="folded">{content}</section>'
+    return f'<section id="{key}" aria-labelledby="h-{key}">{heading}{content}</section>'
 
 
 def _sprites(run: Run, in_cards: Sheet, in_map: Sheet, room: int) -> tuple[str, str]:
@@ -82,7 +109,7 @@ def _sprites(run: Run, in_cards: Sheet, in_map: Sheet, room: int) -> tuple[str, 
 
 def _points(run: Run, sheet: Sheet, layout: Layout) -> dict[str, Any]:
     """The data of the map, for the script."""
-    grid = np.rint(layout.xy[layout.sample] * GRID).astype(int).tolist()
+    grid = np.rint(layout.xy[list(sheet.rows)] * GRID).astype(int).tolist()
     points = []
     for row, (x, y) in zip(sheet.rows, grid, strict=True):
         confidence = round(100 * float(run.confidence[row]))
@@ -90,7 +117,8 @@ def _points(run: Run, sheet: Sheet, layout: Layout) -> dict[str, Any]:
     return {
         "points": points,
         "classes": [cleaned(short(one, 40)) for one in run.classes],
-        "hues": [colors.hue(number) for number in range(run.n_novel)],
+        "hues": [colors.hue(number) for number in range(len(run.classes) - run.n_known)],
+        "sizes": np.bincount(run.labels[run.labels >= 0], minlength=len(run.classes)).tolist(),
         "known": run.n_known,
         "columns": sheet.columns,
         "pictures": run.has_pictures,

@@ -1,6 +1,6 @@
-"""Parts of the report that come from the record: summary, sizes of classes, settings."""
+"""Parts of the report: the opening, how the classes were found, their sizes, settings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from unveil.pages import words
 from unveil.pages.report.clusters import Cluster
 from unveil.pages.report.gallery import swatch
 from unveil.pages.report.text import count, escaped, name, percent, table
+from unveil.pages.report.truth import Comparison
 from unveil.runs.reader import Run
 
 MOST_KNOWN = 60
@@ -16,39 +17,64 @@ MOST_KNOWN = 60
 MOST_SKIPPED = 50
 
 
-def numbers(run: Run) -> str:
-    """The most important numbers as large tiles."""
-    forecast, estimate = run.record.get("forecast"), run.record.get("estimate")
-    new, novel, known = int(run.new.sum()), run.n_novel, run.n_known
-    recognised = int((run.labels[run.new] < run.n_known).sum())
-    origin = f"estimated, {estimate['low']} to {estimate['high']}" if estimate else "as given"
-    tiles = [
-        ("novel class" if novel == 1 else "novel classes", f"{novel:,}", origin),
-        ("new item" if new == 1 else "new items", f"{new:,}", f"{recognised:,} in known classes" if recognised else ""),
-        ("known class" if known == 1 else "known classes", f"{known:,}", count(len(run.ids) - new, "item")),
+def opening(run: Run, comparison: Comparison | None, decided: Mapping[str, int] | None) -> str:
+    """The result in one sentence, one accuracy, and what people decided."""
+    new, novel = run.new & (run.labels >= 0), run.n_novel
+    recognized, rejected = int((run.labels[new] < run.n_known).sum()), int((run.labels < 0).sum())
+    estimate = run.record.get("estimate")
+    about = "About " if estimate and decided is None and novel else ""
+    classes = count(novel, "novel class", "novel classes") if novel else "no novel classes"
+    others = [
+        f"{recognized:,} {'belongs' if recognized == 1 else 'belong'} to known classes" if recognized else "",
+        f"{rejected:,} {'was' if rejected == 1 else 'were'} rejected" if rejected else "",
     ]
-    if not forecast or forecast.get("accuracy") is None:
-        tiles.append(("expected accuracy", "–", "no rehearsals"))
+    also = " and ".join(filter(None, others))
+    items = count(int(run.new.sum()), "new item")
+    known = f", beside {count(run.n_known, 'known class', 'known classes')}" if run.n_known else ""
+    sentence = f"{about}{classes} in {items}{known}{f'; {also}' if also else ''}."
+    lines = [f'<p class="lead">{sentence[:1].upper()}{sentence[1:]}</p>']
+    if comparison is not None:
+        accuracy = f"<b>{percent(comparison.scores['acc'], 1)}</b> of the items are in the right class, by truth.csv."
     else:
-        low, high = forecast.get("low"), forecast.get("high")
-        interval = f"{100 * low:.0f} to {percent(high)}" if low is not None and high is not None else ""
-        tiles.append(("expected accuracy", percent(forecast["accuracy"]), interval))
-    cells = "".join(f"<div><dt>{what}</dt><dd>{value}<small>{note}</small></dd></div>" for what, value, note in tiles)
-    return f'<dl class="tiles">{cells}</dl>'
+        accuracy = escaped(words.headline(run.record, edited=decided is not None))
+    lines.append(f'<p class="accuracy">{accuracy}</p>' if accuracy else "")
+    if decided is not None:
+        lines.append(f'<p class="people">{_decided(decided)}</p>')
+    return "".join(lines)
 
 
-def summary(run: Run) -> str:
-    """The sentences of the record, its warnings, the files that could not be read, and the rehearsals."""
+def _decided(decided: Mapping[str, int]) -> str:
+    """What people did, in a sentence."""
+    share = percent(decided["reviewed"] / max(1, decided["new"]))
+    told = [
+        (decided["named"], "class named", "classes named"),
+        (decided["recognized"], "recognized as a known class", "recognized as known classes"),
+        (decided["merged"], "merge", "merges"),
+        (decided["split"], "split", "splits"),
+        (decided["moved"], "item moved", "items moved"),
+        (decided["rejected"], "item rejected", "items rejected"),
+    ]
+    listed = ", ".join(count(number, one, many) for number, one, many in told if number)
+    return f"Reviewed by people: <b>{share}</b> of the new items{f'; {listed}' if listed else ''}."
+
+
+def warnings(run: Run) -> str:
+    """What looked wrong."""
+    if not (told := run.record.get("warnings")):
+        return ""
+    listed = "".join(f"<li>{_sentence(warning)}</li>" for warning in told)
+    return f'<ul class="warnings" aria-label="warnings">{listed}</ul>'
+
+
+def how_found(run: Run) -> str:
+    """The sentences of the record, the files that could not be read, and the rehearsals."""
     sentences = run.record.get("summary") or {}
     lines = "".join(
         f"<dt>{title}</dt><dd>{_sentence(sentences[key])}</dd>"
         for key, title in words.SUMMARY.items()
         if sentences.get(key)
     )
-    parts = [f'<dl class="words">{lines}</dl>']
-    if warnings := run.record.get("warnings"):
-        listed = "".join(f"<li>{_sentence(warning)}</li>" for warning in warnings)
-        parts.append(f'<ul class="warnings" aria-label="warnings">{listed}</ul>')
+    parts = [f'<dl class="words">{lines}</dl>' if lines else ""]
     if skipped := run.record.get("skipped"):
         shown = "".join(f"<li>{name(one, 80)}</li>" for one in skipped[:MOST_SKIPPED])
         more = f"<li>and {len(skipped) - MOST_SKIPPED} more, listed in record.json</li>"
@@ -85,8 +111,9 @@ def _rehearsals(forecast: dict[str, Any]) -> str:
 
 def sizes(run: Run, clusters: Sequence[Cluster]) -> str:
     """Bars: novel classes by size, then known classes with the new items that were recognised."""
-    given = np.bincount(run.labels[~run.new], minlength=len(run.classes))
-    new = np.bincount(run.labels[run.new], minlength=len(run.classes))
+    kept = run.labels >= 0
+    given = np.bincount(run.labels[~run.new & kept], minlength=len(run.classes))
+    new = np.bincount(run.labels[run.new & kept], minlength=len(run.classes))
     largest = max(1, int((given + new).max(initial=0)))
     by_size = sorted(clusters, key=lambda cluster: -cluster.size)
     novel = [_bar(run, cluster.index, cluster.size, 0, largest, link=True) for cluster in by_size]
@@ -97,10 +124,10 @@ def sizes(run: Run, clusters: Sequence[Cluster]) -> str:
         note = '<p class="note">The colored part shows new items that were assigned to this class.</p>'
     if len(order) > MOST_KNOWN:
         note += f'<p class="note">The {MOST_KNOWN} largest of {len(order)}.</p>'
-    return (
-        f'<h3>Novel classes</h3><ul class="bars">{"".join(novel)}</ul>'
-        f'<h3>Known classes</h3>{note}<ul class="bars known">{"".join(known)}</ul>'
-    )
+    parts = [f'<h3>Novel classes</h3><ul class="bars">{"".join(novel)}</ul>'] if novel else []
+    if known:
+        parts.append(f'<h3>Known classes</h3>{note}<ul class="bars known">{"".join(known)}</ul>')
+    return "".join(parts)
 
 
 def _bar(run: Run, index: int, new: int, given: int, largest: int, *, link: bool = False) -> str:
@@ -130,9 +157,9 @@ def settings(run: Run) -> str:
             (escaped(key.replace("_", " ")), f"<code>{name(str(value), 60)}</code>")
             for key, value in _flat(values).items()
         ]
-        body = table((), rows, label=title) if rows else '<p class="empty">Nothing was recorded.</p>'
-        parts.append(f"<div><h3>{title}</h3>{body}</div>")
-    return f'<div class="settings">{"".join(parts)}</div>'
+        if rows:
+            parts.append(f"<div><h3>{title}</h3>{table((), rows, label=title)}</div>")
+    return f'<div class="settings">{"".join(parts)}</div>' if parts else ""
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

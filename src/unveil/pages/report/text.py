@@ -7,13 +7,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+HIDDEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0]"
+)
+"""Characters that nobody sees or that change the direction of text."""
 NAME = 48
 """Most characters of a name that are shown."""
 
 
 def cleaned(text: object) -> str:
-    """The text without control characters and lone surrogates, which HTML does not allow."""
-    return UNPRINTABLE.sub("\ufffd", str(text))
+    """The text without control characters and lone surrogates, which HTML does not allow; hidden ones are shown."""
+    return HIDDEN.sub(lambda match: f"⟨{ord(match[0]):04x}⟩", UNPRINTABLE.sub("\ufffd", str(text)))
 
 
 def escaped(text: object) -> str:

@@ -21,6 +21,8 @@ class Comparison:
     """Clusters against classes, for the new items whose true class is known."""
 
     items: int
+    rejected: int
+    """Items whose true class is known and which a person rejected: they are not counted."""
     unknown_ids: int
     """Ids in truth.csv that no new item has."""
     scores: dict[str, float]
@@ -41,7 +43,10 @@ def compare(run: Run) -> Comparison | None:
     if (truth := read_truth(run)) is None:
         return None
     new = np.flatnonzero(run.new)
-    rows = np.array([row for row in new.tolist() if run.ids[row] in truth], dtype=np.int64)
+    rows = np.array([row for row in new.tolist() if run.ids[row] in truth and run.labels[row] >= 0], dtype=np.int64)
+    rejected = sum(run.ids[row] in truth for row in new[run.labels[new] < 0].tolist())
+    if len(rows) == 0 and rejected:
+        return None
     if len(rows) == 0:
         raise UnveilError(
             f"{run.folder / 'truth.csv'} has no id of a new item: its column id must hold ids as in predictions.csv"
@@ -59,6 +64,7 @@ def compare(run: Run) -> Comparison | None:
     sample = [wrong[i] for i in rng.numpy(0, "misplaced").permutation(len(wrong))[:EXAMPLES]]
     return Comparison(
         items=len(rows),
+        rejected=rejected,
         unknown_ids=len(set(truth) - {run.ids[row] for row in new.tolist()}),
         scores=clustering_scores(y, labels),
         kmeans=clustering_accuracy(y, run.kmeans[rows]),

@@ -1,18 +1,25 @@
-"""Access control of the review page: a request needs the token of its address and must come from its own page."""
+"""Access control of the review page: everything about the run needs a session, which a link opens once.
+
+The printed link carries a code behind the `#`, which browsers never send. The page trades the code for a session key,
+keeps the key in the storage of its own origin, and sends it as a header. There is no cookie: cookies ignore ports, so
+that any other server on this machine would be given it.
+"""
 
 import hmac
 import ipaddress
 import secrets
 import socket
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 
-from starlette.datastructures import Headers, MutableHeaders, QueryParams
-from starlette.requests import cookie_parser
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+KEY_HEADER = "X-Unveil-Key"
+SESSION_PATH = "/api/session"
+"""Trades the code of a link for a session key."""
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -26,21 +33,39 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Access:
-    """The hosts and the token that requests must have."""
+    """The hosts that requests may name, the code of the present link, and the keys of open sessions."""
 
-    port: int
-    hosts: frozenset[str]
-    """Values of the Host header, with the port."""
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    def __init__(self, *, port: int, hosts: frozenset[str], used: Callable[[], None] = lambda: None) -> None:
+        self.port = port
+        self.hosts = hosts
+        """Values of the Host header, with the port."""
+        self.used = used
+        """Called after a link was used: there is a new one then."""
+        self._lock = threading.Lock()
+        self._code = secrets.token_urlsafe(32)
+        self._keys: set[str] = set()
 
     @property
-    def cookie(self) -> str:
-        return f"unveil-{self.port}"  # all ports of a host share cookies, and two reviews may be open
+    def code(self) -> str:
+        """The code of the link that was not used yet."""
+        return self._code
 
-    def is_token(self, token: str) -> bool:
-        return hmac.compare_digest(token.encode(), self.token.encode())
+    def open_session(self, code: object) -> str | None:
+        """A session key for the code of the link, which can be used once; None for any other code."""
+        with self._lock:
+            if not isinstance(code, str) or not hmac.compare_digest(code.encode(), self._code.encode()):
+                return None
+            self._code = secrets.token_urlsafe(32)
+            key = secrets.token_urlsafe(32)
+            self._keys.add(key)
+        self.used()
+        return key
+
+    def is_open(self, key: str) -> bool:
+        """Whether this is the key of a session."""
+        given = key.encode()
+        return any(hmac.compare_digest(given, known.encode()) for known in tuple(self._keys))
 
 
 class Guard:
@@ -64,23 +89,19 @@ class Guard:
                     headers[name] = value
             await send(message)
 
-        answer = self._answer(scope)
+        answer = self._refusal(scope)
         await (self._app if answer is None else answer)(scope, receive, protected)
 
-    def _answer(self, scope: Scope) -> Response | None:
-        """A refusal, or the cookie of the first visit; None for a request that is allowed."""
+    def _refusal(self, scope: Scope) -> Response | None:
+        """None for a request that is allowed."""
         headers, access = Headers(scope=scope), self._access
         if headers.get("host", "").lower() not in access.hosts:
             return PlainTextResponse("unveil: the review page has another address\n", 421)
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("unveil: GET or POST\n", 405)
-        token = QueryParams(scope["query_string"]).get("token")
-        if token is not None and scope["path"] == "/" and scope["method"] == "GET" and access.is_token(token):
-            answer = RedirectResponse("/", 303)
-            answer.set_cookie(access.cookie, access.token, httponly=True, samesite="strict", path="/")
-            return answer
-        if not access.is_token(cookie_parser(headers.get("cookie", "")).get(access.cookie, "")):
-            return PlainTextResponse("unveil: open the address that `unveil review` printed\n", 403)
+        path: str = scope["path"]
+        if not path.startswith("/api/"):
+            return None  # the files of the page, which are the same for every run
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return PlainTextResponse("unveil: requests from other pages are refused\n", 403)
         if scope["method"] == "POST":
@@ -88,6 +109,9 @@ class Guard:
                 return PlainTextResponse("unveil: requests from other pages are refused\n", 403)
             if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
                 return PlainTextResponse("unveil: send JSON\n", 415)
+        if path != SESSION_PATH and not access.is_open(headers.get(KEY_HEADER, "")):
+            message = "open the address that `unveil review` printed"
+            return JSONResponse({"error": message, "trouble": "session"}, 401)
         return None
 
 

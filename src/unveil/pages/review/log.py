@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from unveil import files
 from unveil.errors import UnveilError
 from unveil.files import disk_error
 from unveil.runs.corrections import Change, State, replay
@@ -17,6 +18,20 @@ from unveil.runs.review_log import LOG, Entry, parse_entries
 
 class ConflictError(UnveilError):
     """The same classes or items were changed in another window."""
+
+
+class TroubleError(UnveilError):
+    """Nothing can be saved until somebody helps. `trouble`: missing (the run), log (deleted), read-only."""
+
+    def __init__(self, trouble: str, message: str) -> None:
+        super().__init__(message)
+        self.trouble = trouble
+
+
+def check_present(run: Run) -> None:
+    """An error where the run directory was moved or deleted."""
+    if not (run.folder / "record.json").exists():
+        raise TroubleError("missing", f"the run {run.folder} is gone: put it back")
 
 
 class Log:
@@ -31,8 +46,12 @@ class Log:
 
     def _reset(self) -> None:
         self.state = State(self._run)
-        self._read = 0
+        self._content = b""  # what was read or written, so that a deleted file can be written again
         self._file = 0
+
+    @property
+    def _read(self) -> int:
+        return len(self._content)
 
     @contextmanager
     def reading(self) -> Iterator[State]:
@@ -44,6 +63,7 @@ class Log:
     def refresh(self) -> None:
         """Apply the entries that were appended since the last time."""
         with self._guard:
+            check_present(self._run)
             try:
                 with self.path.open("rb") as file:
                     status = os.fstat(file.fileno())
@@ -55,11 +75,31 @@ class Log:
                     file.seek(self._read)
                     content = file.read()
             except FileNotFoundError:
-                self._reset()
+                if self._read:
+                    raise TroubleError("log", f"{self.path} was deleted while it was in use") from None
                 return
+            except OSError as error:
+                raise TroubleError("log", f"{self.path} cannot be read ({error.strerror})") from None
             entries, used = parse_entries(content, self.path, self.state.length + 1)
             replay(self.state, entries, self.path)
-            self._read += used
+            self._content += content[:used]
+
+    def restore(self) -> None:
+        """Write a log that was deleted again, with everything that was in it."""
+        with self._guard:
+            if self.path.exists():
+                return
+            try:
+                files.write(self.path, self._content)
+                self._file = self.path.stat().st_ino
+            except (OSError, UnveilError) as error:
+                raise TroubleError("log", str(error)) from None
+
+    def forget(self) -> None:
+        """Begin again without the deleted log."""
+        with self._guard:
+            if not self.path.exists():
+                self._reset()
 
     def act(self, kind: str, data: dict[str, Any], base: int) -> Change:
         """Append an action that was chosen when the log had `base` entries."""
@@ -67,6 +107,7 @@ class Log:
             self.refresh()
             if self.state.conflicts(kind, data, base):
                 raise ConflictError("this was changed in another window: try again")
+            data = self.state.compact(kind, data)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             entry = Entry(number=self.state.length + 1, time=now, kind=kind, data=data)
             line = entry.line()
@@ -84,18 +125,24 @@ class Log:
                 os.ftruncate(descriptor, self._read)  # an incomplete line that a crash left
             if os.write(descriptor, line) != len(line):
                 os.ftruncate(descriptor, self._read)
-                raise UnveilError(f"the disk is full: {self.path} could not be written; free some space and try again")
+                message = f"the disk is full: {self.path} could not be written; free some space and try again"
+                raise TroubleError("read-only", message)
             os.fsync(descriptor)
         except OSError as error:
-            raise disk_error(error, self.path) from error
-        self._file, self._read = os.fstat(descriptor).st_ino, self._read + len(line)
+            raise TroubleError("read-only", str(disk_error(error, self.path))) from error
+        self._file = os.fstat(descriptor).st_ino
+        self._content += line
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            create = 0 if self._read else os.O_CREAT  # a deleted log is not begun again without asking
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | create | os.O_CLOEXEC, 0o644)
+        except FileNotFoundError:
+            self.refresh()  # says what is missing
+            raise
         except OSError as error:
-            raise disk_error(error, self.path) from error
+            raise TroubleError("read-only", str(disk_error(error, self.path))) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield descriptor

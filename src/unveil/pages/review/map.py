@@ -1,10 +1,9 @@
 """The map of the review page: principal directions at once, and t-SNE as soon as it is ready."""
 
-import os
 import subprocess
-import sys
 import threading
 
+from unveil.pages.review.pictures import in_background
 from unveil.runs.map import Layout, can_use_tsne, quick_layout, stored_layout
 from unveil.runs.reader import Run
 
@@ -43,7 +42,4 @@ class LiveMap:
 
 
 def _start_drawing(run: Run) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", "unveil.runs.map", str(run.folder.resolve())]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # the page needs the other cores
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment)
+    return in_background("unveil.runs.map", run)

@@ -1,6 +1,9 @@
 """Pictures for the review page: sheets of small ones, single large ones; unusual columns of items without pictures."""
 
 import io
+import os
+import subprocess
+import sys
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -9,15 +12,18 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from unveil.runs.reader import Run
+from unveil.runs.thumbnails import Thumbnails
 
-SIDE = 112
-"""Largest side of a small picture, in pixels."""
+SIDES = (112, 224)
+"""Sides of small pictures in pixels: for usual and for high-density screens."""
 COLUMNS = 8
 MOST_ROWS = 64
-LARGE = 720
-KEPT = 3000
-"""Most small pictures in memory: 110 MB."""
+LARGE = 1600
+KEPT = 800
+"""Most small pictures in memory: 120 MB."""
 UNUSUAL_COLUMNS = 4
+MOST_COLUMNS = 400
+"""Columns of one item that are shown at most."""
 
 
 class Pictures:
@@ -26,14 +32,26 @@ class Pictures:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._small = lru_cache(maxsize=KEPT)(self._shrunk)
-        self.side = SIDE if run.pictures is None else min(SIDE, max(run.pictures.shape[1:3]))
+        largest = SIDES[-1] if run.pictures is None else max(run.pictures.shape[1:3])
+        self.sides = tuple(side for side in SIDES if side <= largest) or (largest,)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @cached_property
+    def _thumbnails(self) -> Thumbnails:
+        return Thumbnails(self._run)
 
     def _shrunk(self, row: int) -> Image.Image | None:
-        return self._run.picture(row, self.side)
+        if self._run.paths[row]:
+            return self._thumbnails.get(row)
+        return self._run.picture(row, self.sides[-1])
 
-    def sheet(self, rows: list[int]) -> tuple[bytes, str, str]:
+    def prepare(self) -> None:
+        """Make the thumbnails of all image files in a process of its own, once."""
+        if self._process is None and any(self._run.paths) and self._thumbnails.missing():
+            self._process = in_background("unveil.runs.thumbnails", self._run)
+
+    def sheet(self, rows: list[int], side: int) -> tuple[bytes, str, str]:
         """Small pictures in cells, eight beside each other: the image, its type, and the size of each picture."""
-        side = self.side
         sheet = Image.new("RGB", (side * COLUMNS, side * -(-len(rows) // COLUMNS)), "#808080")
         sizes = []
         for index, row in enumerate(rows):
@@ -41,14 +59,27 @@ class Pictures:
             if picture is None:
                 sizes.append("0x0")
                 continue
+            if max(picture.size) > side:
+                scale = side / max(picture.size)
+                picture = picture.resize((max(1, round(picture.width * scale)), max(1, round(picture.height * scale))))
             sheet.paste(picture, (index % COLUMNS * side, index // COLUMNS * side))
             sizes.append(f"{picture.width}x{picture.height}")
         return *encoded(sheet, exact=side <= 64), ",".join(sizes)
 
     def large(self, row: int) -> tuple[bytes, str] | None:
-        """One picture, as large as a page needs it."""
+        """One whole picture, as large as a window needs it."""
         picture = self._run.picture(row, LARGE)
         return None if picture is None else encoded(picture, exact=max(picture.size) <= 64)
+
+    def whole_row(self, row: int) -> list[dict[str, Any]]:
+        """All columns of an item without a picture, the most unusual first."""
+        if self._statistics is None or self._run.inputs is None:
+            return []
+        mean, deviation = self._statistics
+        x = np.asarray(self._run.inputs[row]).reshape(-1)
+        distance = (x - mean) / deviation
+        order = np.argsort(-np.abs(distance), kind="stable")[:MOST_COLUMNS]
+        return [self._column(int(column), x[column], distance[column]) for column in order]
 
     @cached_property
     def _statistics(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
@@ -70,7 +101,7 @@ class Pictures:
 
     def _column(self, column: int, value: float, deviations: float) -> dict[str, Any]:
         name = self._run.column(column)
-        return {"column": name, "value": float(f"{value:.4g}"), "deviations": round(float(deviations), 1)}
+        return {"column": name, "value": float(f"{value:.7g}"), "deviations": round(float(deviations), 1)}
 
 
 def encoded(picture: Image.Image, *, exact: bool) -> tuple[bytes, str]:
@@ -81,3 +112,11 @@ def encoded(picture: Image.Image, *, exact: bool) -> tuple[bytes, str]:
         return buffer.getvalue(), "image/png"
     picture.save(buffer, "JPEG", quality=86)
     return buffer.getvalue(), "image/jpeg"
+
+
+def in_background(module: str, run: Run) -> subprocess.Popen[bytes]:
+    """`python -m MODULE RUN`, quiet and with one thread: the page needs the other cores."""
+    command = [sys.executable, "-P", "-m", module, str(run.folder.resolve())]
+    quiet = subprocess.DEVNULL
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment)

@@ -14,6 +14,9 @@ from unveil.runs.reader import Run
 
 ALIKE = 0.999
 """Items with a larger cosine than this are likely duplicates."""
+LEAST_ALIKE = 0.95
+"""The smallest cosine that people can ask for."""
+MOST_PAIRS = 50_000
 MOST_GROUPS = 500
 DIMENSIONS = 8
 NEIGHBORS = 5
@@ -42,14 +45,13 @@ class SimilarItems:
         best = best[np.argsort(-cosine[best], kind="stable")]
         return best.astype(np.int64), np.minimum(cosine[best], 1).astype(np.float32)
 
-    @cached_property
-    def duplicates(self) -> list[list[int]]:
-        """Groups of items with the same picture or nearly the same features, the likeliest first."""
-        pairs = self._same_pictures()
-        same = len(pairs)
-        pairs += self._same_features()
-        return _groups(pairs, same)
+    def duplicates(self, alike: float = ALIKE) -> list[list[int]]:
+        """Groups of items with the same picture or with a larger cosine than `alike`, the likeliest first."""
+        pairs, cosines = self._close_pairs
+        close = pairs[: int(np.searchsorted(-cosines, -alike))][:MOST_GROUPS]
+        return _groups(self._same_pictures + close, len(self._same_pictures))
 
+    @cached_property
     def _same_pictures(self) -> list[tuple[int, int]]:
         digests: dict[bytes, int] = {}
         pairs = []
@@ -82,12 +84,16 @@ class SimilarItems:
         except OSError:
             return None
 
-    def _same_features(self) -> list[tuple[int, int]]:
-        """Candidate pairs are close in a few principal directions, where no distance is larger than in all."""
+    @cached_property
+    def _close_pairs(self) -> tuple[list[tuple[int, int]], NDArray[np.float32]]:
+        """Pairs with similar features and their cosines, the largest first.
+
+        Candidates are close in a few principal directions, where no distance is larger than in all.
+        """
         from scipy.spatial import cKDTree
 
         points = projected(self._run.features, np.flatnonzero(self._run.new), DIMENSIONS)
-        reach = float(np.sqrt(2 - 2 * ALIKE))
+        reach = float(np.sqrt(2 - 2 * LEAST_ALIKE))
         k = min(NEIGHBORS, len(points))
         _, nearest = cKDTree(points).query(points, k=k, distance_upper_bound=reach)
         nearest = nearest.reshape(len(points), k)
@@ -100,8 +106,8 @@ class SimilarItems:
             a, b = unit_rows(self._run.features[left[part]]), unit_rows(self._run.features[right[part]])
             cosines[part] = np.einsum("nd,nd->n", a, b)
         order = np.argsort(-cosines, kind="stable")
-        order = order[cosines[order] > ALIKE][:MOST_GROUPS]
-        return list(zip(left[order].tolist(), right[order].tolist(), strict=True))
+        order = order[cosines[order] > LEAST_ALIKE][:MOST_PAIRS]
+        return list(zip(left[order].tolist(), right[order].tolist(), strict=True)), cosines[order]
 
 
 def _groups(pairs: list[tuple[int, int]], same: int) -> list[list[int]]:

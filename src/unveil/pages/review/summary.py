@@ -5,44 +5,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.numerics import mean_direction, unit_rows
+from unveil.numerics import mean_direction, spread_rows
 from unveil.pages.colors import class_color
-from unveil.runs.corrections import REJECTED, State
+from unveil.runs.corrections import REJECTED, State, progress
+from unveil.runs.edited_scores import EditedScores
 from unveil.runs.reader import Run
 
 TYPICAL = 8
 """Items on the card of a class."""
 SAMPLE = 2048
-"""Items from which the mean direction of a changed class is taken."""
+"""Items from which a mean direction is taken."""
 
 
 class Summary:
-    """Summarises a state. Items that were moved get a typicality in their new class."""
+    """Summarises a state. Confidence and typicality are those of the state, not those of the run."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._labels = run.labels.copy()
-        self.typicality: NDArray[np.float32] = run.typicality.copy()
+        self.scores = EditedScores(run)
+        self.confidence: NDArray[np.float32] = run.confidence
+        self.typicality: NDArray[np.float32] = run.typicality
 
     def follow(self, state: State) -> None:
-        """Update the typicality of moved items; those that are back in their first class get their first value back."""
-        moved = np.flatnonzero(state.labels != self._labels)
-        if not len(moved):
-            return
-        self._labels[moved] = state.labels[moved]
-        self.typicality[moved] = self._run.typicality[moved]
-        away = moved[(state.labels[moved] != self._run.labels[moved]) & (state.labels[moved] != REJECTED)]
-        for cluster in np.unique(state.labels[away]).tolist():
-            rows, members = away[state.labels[away] == cluster], np.flatnonzero(state.labels == cluster)
-            sample = members[:: -(-len(members) // SAMPLE)]
-            mean = mean_direction(self._run.features[sample])
-            self.typicality[rows] = unit_rows(self._run.features[rows]) @ mean
+        """Update confidence and typicality of items whose class has changed."""
+        self.confidence, self.typicality = self.scores.of(state)
+
+    def nearest(self, state: State, query: NDArray[np.float32]) -> list[tuple[int, float]]:
+        """All classes with items and the cosine of their mean direction to `query`, the nearest first."""
+        means = self.scores.means(state)
+        clusters = []
+        for cluster, meaning in state.meanings.items():
+            mean = means.get(cluster if meaning.known is None else meaning.known)
+            if mean is not None:
+                clusters.append((cluster, float(mean @ query)))
+        return sorted(clusters, key=lambda one: -one[1])
+
+    def mean(self, state: State, cluster: int) -> NDArray[np.float32]:
+        """The mean direction of the items of a class."""
+        return self.mean_of(np.flatnonzero(state.labels == cluster))
+
+    def mean_of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The mean direction of items."""
+        sample = rows[spread_rows(len(rows), SAMPLE)]
+        return mean_direction(np.asarray(self._run.features[sample], dtype=np.float32))
 
     def ordered(self, state: State, cluster: int, sort: str) -> NDArray[np.int64]:
         """The items of a class, those that rank highest first; new ones before those that came with the label."""
         self.follow(state)
         rows = np.flatnonzero(state.labels == cluster)
-        values = self.typicality if sort == "typicality" else self._run.confidence
+        values = self.typicality if sort == "typicality" else self.confidence
         order = np.lexsort((-self.typicality[rows], -values[rows], ~self._run.new[rows]))
         return rows[order]
 
@@ -54,7 +65,7 @@ class Summary:
         count = max([*state.meanings, 0]) + 1
         size = np.bincount(labels, minlength=count)
         new = np.bincount(labels, weights=run.new[rows], minlength=count)
-        confidence = np.bincount(labels, weights=run.confidence[rows], minlength=count) / np.maximum(size, 1)
+        confidence = np.bincount(labels, weights=self.confidence[rows], minlength=count) / np.maximum(size, 1)
         order = rows[np.argsort(-self.typicality[rows], kind="stable")]
         order = order[np.argsort(state.labels[order].astype(np.int32), kind="stable")]
         ends = np.cumsum(size)
@@ -82,14 +93,11 @@ class Summary:
     def state(self, state: State) -> dict[str, Any]:
         """What the page needs at the start and after every action."""
         classes = self.classes(state)
-        rejected = int(state.rejected.sum())
-        total = int(self._run.new.sum())
-        reviewed = sum(entry["new"] for entry in classes if entry["reviewed"]) + rejected
         return {
             "length": state.length,
             "classes": classes,
-            "rejected": rejected,
-            "items": {"all": len(state.labels), "new": total, "reviewed": reviewed},
+            "rejected": int(state.rejected.sum()),
+            "items": progress(state),
             "undo": state.done[-1].kind if state.done else None,
             "redo": state.undone[-1].kind if state.undone else None,
         }

@@ -1,21 +1,23 @@
 // The page: which view is shown, what holds for all of them, and the keys.
 
-import { get, redo, refresh, undo } from "./api.js";
+import { get, redo, refresh, signIn, undo } from "./api.js";
 import { exportDialog, helpDialog } from "./dialogs.js";
-import { byId, h, percent, typing } from "./dom.js";
+import { byId, h, percent, seen, typing } from "./dom.js";
 import { gallery } from "./gallery.js";
 import { classItems, duplicateItems, rejectedItems, similarItems } from "./items.js";
 import { mapView } from "./map.js";
+import { queueView } from "./queue.js";
 import { listen, store } from "./store.js";
 
 let view = null;
-let from = "#/";
+let behind = "#/";
 
 const VIEWS = [
   [/^#\/class\/(\d+)$/, (id) => classItems(Number(id)), "gallery"],
   [/^#\/similar\/(\d+)$/, (row) => similarItems(Number(row)), "gallery"],
   [/^#\/rejected$/, rejectedItems, "gallery"],
   [/^#\/duplicates$/, duplicateItems, "duplicates"],
+  [/^#\/questions$/, queueView, "queue"],
   [/^#\/map$/, mapView, "map"],
   [/^#\/$|^$/, gallery, "gallery"],
 ];
@@ -45,9 +47,18 @@ function frame(state) {
   }
 }
 
+/** Similar items lie behind the view that they were asked for in; everything else lies behind the classes. */
+const deep = (hash) => hash.startsWith("#/similar");
+
 function back() {
   if (location.hash === "" || location.hash === "#/") return;
-  location.hash = from.startsWith("#/class") && location.hash.startsWith("#/similar") ? from : "#/";
+  location.hash = deep(location.hash) ? behind : "#/";
+}
+
+/** The focus never falls to the page itself, where keys would act on something nobody sees. */
+function keepFocus() {
+  const at = document.activeElement;
+  if ((at === document.body || at === null) && !document.querySelector("dialog[open]")) view?.focus?.();
 }
 
 const KEYS = { u: undo, r: redo, "?": helpDialog, Escape: back };
@@ -80,8 +91,9 @@ function pressed(event) {
 }
 
 async function begin() {
+  await signIn();
   store.about = await get("/api/about");
-  byId("run").textContent = store.about.run;
+  byId("run").textContent = seen(store.about.run);
   document.title = `${store.about.run} · unveil review`;
   listen(frame);
   await refresh();
@@ -90,14 +102,19 @@ async function begin() {
   byId("help").addEventListener("click", helpDialog);
   byId("export").addEventListener("click", exportDialog);
   window.addEventListener("hashchange", (event) => {
-    from = new URL(event.oldURL).hash;
+    const old = new URL(event.oldURL).hash;
+    if (!deep(old)) behind = old || "#/";
     show();
   });
   window.addEventListener("keydown", pressed);
+  new MutationObserver(keepFocus).observe(document.body, { childList: true, subtree: true });
   // another tab may have gone on
   window.addEventListener("focus", () => refresh().catch(() => {}));
   show();
   document.body.dataset.ready = "yes";
 }
+
+// a second link was opened in this window
+window.addEventListener("hashchange", () => location.hash.startsWith("#open=") && location.reload());
 
 begin().catch((error) => byId("main").replaceChildren(h("p", { class: "empty" }, `The page cannot be shown: ${error.message}`)));

@@ -2,10 +2,8 @@
 
 import { get, post } from "./api.js";
 import { count, h, percent } from "./dom.js";
-import { mosaic, thumbs } from "./loader.js";
+import { mosaic, thumbs, unusualColumns } from "./loader.js";
 import { className, store } from "./store.js";
-
-const SHOWN = 60;
 
 /** A dialog that resolves to what it is closed with, or null. */
 function open(title, build) {
@@ -61,13 +59,14 @@ export function pick(title, choices, { create = false } = {}) {
 
     function fill() {
       const text = input.value.trim();
-      const matches = choices.filter((one) => one.name.toLowerCase().includes(text.toLowerCase())).slice(0, SHOWN);
+      const matches = choices.filter((one) => one.name.toLowerCase().includes(text.toLowerCase()));
       const exact = matches.some((one) => one.name === text);
       const fresh = create && !exact ? [{ text, fresh: true }] : [];
       const all = text ? [...matches, ...fresh] : [...fresh, ...matches];
       options = all.map((value, i) => {
         const label = value.fresh ? (text ? `New class “${text}”` : "New class") : value.name;
-        const about = value.fresh || value.size === null ? "" : `${value.novel ? "" : "known · "}${value.size.toLocaleString("en")}`;
+        const near = value.cosine === undefined ? "" : ` · ${value.cosine.toFixed(2)}`;
+        const about = value.fresh || value.size === null ? "" : `${value.novel ? "" : "known · "}${value.size.toLocaleString("en")}${near}`;
         const picture = value.fresh || !store.about.pictures ? h("span", { class: "strip" }) : strip(value.typical, 4);
         const node = h(
           "li",
@@ -84,7 +83,15 @@ export function pick(title, choices, { create = false } = {}) {
       dialog.redraw();
     }
 
-    dialog.redraw = () => list.querySelectorAll("canvas").forEach((canvas) => canvas.paint());
+    /** Only what can be seen is drawn: there may be hundreds of classes. */
+    dialog.redraw = () => {
+      const box = list.getBoundingClientRect();
+      for (const canvas of list.querySelectorAll("canvas")) {
+        const { top, bottom } = canvas.getBoundingClientRect();
+        if (bottom > box.top - 100 && top < box.bottom + 100) canvas.paint();
+      }
+    };
+    list.addEventListener("scroll", () => dialog.redraw(), { passive: true });
     input.addEventListener("input", fill);
     input.addEventListener("keydown", (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
@@ -99,12 +106,31 @@ export function pick(title, choices, { create = false } = {}) {
   });
 }
 
-/** Look at a split before it is made; resolves to lists of rows. */
+/** Look at a merge before it is made; resolves to whether to do it. */
+export function mergeDialog(classes) {
+  return open(`Merge ${count(classes.length, "class", "classes")}`, (dialog, close) => {
+    const named = classes.find((one) => one.named) ?? classes[0];
+    const total = classes.reduce((sum, one) => sum + one.size, 0);
+    const parts = classes.map((one) => {
+      const head = h("p", {}, h("strong", {}, one.name), h("span", { class: "muted" }, ` ${count(one.size, "item")} · ${percent(one.confidence)} confidence`));
+      if (store.about.pictures) return h("section", {}, head, strip(one.typical, 8));
+      return h("section", {}, head);
+    });
+    const apply = h("button", { type: "button", class: "primary", onclick: () => close(true), autofocus: true }, "Merge");
+    const cancel = h("button", { type: "button", onclick: () => close(null) }, "Cancel");
+    const box = h("div", { class: "parts" }, parts);
+    dialog.redraw = () => box.querySelectorAll("canvas").forEach((canvas) => canvas.paint());
+    dialog.classList.add("wide");
+    dialog.append(box, h("p", { class: "muted result" }, `They become ${named.name}, ${count(total, "item")}.`), h("div", { class: "ends" }, cancel, apply));
+  });
+}
+
+/** Look at a split before it is made; resolves to lists of rows and the names that were typed. */
 export function splitDialog(id) {
   return open(`Split ${className(id)}`, (dialog, close) => {
     let parts = null;
     const box = h("div", { class: "parts", "aria-live": "polite" });
-    const apply = h("button", { type: "button", class: "primary", disabled: true, onclick: () => close(parts) }, "Split");
+    const apply = h("button", { type: "button", class: "primary", disabled: true, onclick: () => close({ parts, names: [...box.querySelectorAll("input")].map((one) => one.value) }) }, "Split");
     const numbers = h("div", { class: "segments", role: "group", "aria-label": "How many parts" });
 
     async function preview(number) {
@@ -128,10 +154,14 @@ export function splitDialog(id) {
 
     async function part(rows, place) {
       const title = place === 0 ? `${className(id)} keeps` : "New class";
-      const head = h("p", {}, h("strong", {}, title), h("span", { class: "muted" }, ` ${count(rows.length, "item")}`));
+      const label = place === 0 ? "Name of the first part" : `Name of part ${place + 1}`;
+      const field = h("input", { type: "text", maxlength: 200, placeholder: place === 0 ? className(id) : "Name it, or later", "aria-label": label, spellcheck: "false" });
+      field.addEventListener("keydown", (event) => event.key === "Enter" && (event.preventDefault(), apply.click()));
+      const head = h("div", { class: "part" }, h("p", {}, h("strong", {}, title), h("span", { class: "muted" }, ` ${count(rows.length, "item")}`)), field);
       if (store.about.pictures) return h("section", {}, head, h("canvas", { class: "sheet", "aria-hidden": "true" }));
       const items = await get(`/api/items?rows=${rows.slice(0, 6).join(",")}`);
-      return h("section", {}, head, h("ul", {}, items.map((item) => h("li", {}, item.id))));
+      const line = (item) => h("li", {}, h("strong", {}, item.id), h("span", { class: "muted" }, ` ${unusualColumns(item).slice(0, 3).map((pair) => pair.join(": ")).join(", ")}`));
+      return h("section", {}, head, h("ul", {}, items.map(line)));
     }
 
     dialog.redraw = () => box.querySelectorAll("canvas").forEach((canvas, i) => mosaic(canvas, parts?.[i] ?? [], 12, 2));
@@ -181,15 +211,17 @@ export function exportDialog() {
 
 const KEYS = [
   ["arrows", "go through classes or items"],
-  ["enter", "open"],
+  ["enter", "open a class, or see a picture large"],
   ["space", "select; with shift and arrows, a range"],
   ["n", "name the class"],
-  ["a", "mark it as reviewed"],
+  ["t", "take the suggested name"],
+  ["a", "mark it as reviewed, go to the next"],
   ["k", "it is a known class"],
   ["m", "merge"],
   ["s", "split"],
   ["v", "move the selected items"],
   ["x", "reject the selected items"],
+  ["y, n", "answer a question; y confirms a large item"],
   ["f", "show items similar to this one"],
   ["u, r", "undo, redo"],
   ["/", "search"],

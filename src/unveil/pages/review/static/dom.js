@@ -11,6 +11,11 @@ export function h(tag, props = {}, ...children) {
   return node;
 }
 
+const HIDDEN = /[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0]/g;
+
+/** A name of the data with its invisible characters made visible: two names must not look the same. */
+export const seen = (text) => text.replace(HIDDEN, (one) => `⟨${one.codePointAt(0).toString(16).padStart(4, "0")}⟩`);
+
 export const byId = (id) => document.getElementById(id);
 
 export function announce(text) {

@@ -5,7 +5,7 @@ import { count, h, percent } from "./dom.js";
 import { infos, mosaic, thumbs, unusualColumns } from "./loader.js";
 import { knownClasses, listen, clusters, store, mostConfidentFirst } from "./store.js";
 
-const memory = { text: "", confidence: "all", status: "all", focus: null, selected: new Set() };
+const memory = { text: "", confidence: "all", status: "all", focus: null, selected: new Set(), order: [] };
 export const CONFIDENCE = { all: [0, 1.01], high: [0.9, 1.01], middle: [0.7, 0.9], low: [0, 0.7] };
 
 export function confidenceSelect(value, change) {
@@ -18,8 +18,28 @@ export function select(label, names, value, change) {
   return h("select", { "aria-label": label, onchange: (event) => change(event.target.value) }, options);
 }
 
+/** Cards stay where they are, whatever their confidence becomes; new ones come after the one that has the focus. */
+function placed(classes) {
+  const here = new Set(memory.order);
+  const fresh = classes.filter((one) => !here.has(one.id)).sort(mostConfidentFirst);
+  const after = memory.order.indexOf(memory.focus);
+  memory.order.splice(after < 0 ? memory.order.length : after + 1, 0, ...fresh.map((one) => one.id));
+  const place = new Map(memory.order.map((id, i) => [id, i]));
+  return classes.sort((a, b) => place.get(a.id) - place.get(b.id));
+}
+
+/** The class that has the focus when the gallery is shown next. */
+export const focusCard = (id) => (memory.focus = id);
+
+/** The next class to review after this one, in the order of the cards; undefined where all are reviewed. */
+export function nextToReview(id) {
+  const all = placed(clusters());
+  const at = all.findIndex((one) => one.id === id);
+  return [...all.slice(at + 1), ...all.slice(0, Math.max(0, at))].find((one) => !one.reviewed)?.id;
+}
+
 function card(id) {
-  const name = nameField(id);
+  const name = nameField(id, "h2");
   const canvas = h("canvas", { "aria-hidden": "true" });
   const words = h("ul", { class: "telling" });
   const meta = h("p", { class: "meta" });
@@ -75,14 +95,16 @@ export function gallery() {
   });
   const chosen = h("div", { class: "chosen", hidden: true });
   const heading = h("h1", {});
-  const intro = h("p", { class: "muted intro" }, store.about.summary.accuracy ?? "");
+  const intro = h("p", { class: "muted intro" });
+  const warnings = h("ul", { class: "warnings", "aria-label": "Warnings of the run" }, store.about.warnings.map((text) => h("li", {}, text)));
+  warnings.hidden = !store.about.warnings.length;
   const novel = h("section", { class: "cards", "aria-label": "Novel classes" });
   const fixed = h("section", { class: "cards small", "aria-label": "Known classes" });
   const fixedHead = h("h2", {}, "Known classes");
   const empty = h("p", { class: "empty", hidden: true });
   const rejected = h("a", { class: "rejected", href: "#/rejected" });
   const tools = h("div", { class: "toolbar" }, search, status, confidence, chosen);
-  const node = h("div", { class: "gallery" }, heading, intro, tools, empty, novel, rejected, fixedHead, fixed);
+  const node = h("div", { class: "gallery" }, heading, intro, warnings, tools, empty, novel, rejected, fixedHead, fixed);
 
   const visibility = new IntersectionObserver(
     (entries) => {
@@ -120,22 +142,30 @@ export function gallery() {
 
   function update() {
     const all = clusters();
+    const had = node.contains(document.activeElement) && document.activeElement.closest(".card") !== null;
+    const index = order().findIndex((one) => Number(one.dataset.id) === memory.focus);
     memory.selected.forEach((id) => store.byId.has(id) || memory.selected.delete(id));
     for (const id of cards.keys()) {
       if (!store.byId.has(id)) cards.delete(id);
     }
-    const shown = all.filter(wanted).sort(mostConfidentFirst);
+    const shown = placed(all).filter(wanted);
     const others = knownClasses().filter(wanted);
     heading.textContent = all.length ? count(all.length, "novel class", "novel classes") : "No novel classes";
     place(novel, shown);
     place(fixed, others);
     fixedHead.hidden = !others.length;
     empty.hidden = shown.length > 0;
-    empty.textContent = all.length ? "No class matches this search." : "Every new item belongs to a known class.";
+    const { rejected: out, items } = store.state;
+    const reason = out >= items.new ? "Every new item was rejected." : "Every new item belongs to a known class or was rejected.";
+    empty.textContent = all.length ? "No class matches this search." : out ? reason : "Every new item belongs to a known class.";
+    intro.textContent = store.state.undo ? store.about.edited_headline : store.about.headline;
     rejected.hidden = !store.state.rejected;
     rejected.textContent = `${count(store.state.rejected, "rejected item")} ›`;
     picked();
-    point(memory.focus, false);
+    const lost = had && !node.contains(document.activeElement);
+    const here = order().some((one) => Number(one.dataset.id) === memory.focus);
+    if (lost && !here) memory.focus = Number(order()[Math.min(Math.max(0, index), order().length - 1)]?.dataset.id);
+    point(memory.focus, lost);
     paint();
   }
 
@@ -148,6 +178,11 @@ export function gallery() {
       button("Merge", () => mergeSelected(), ids.length < 2),
       button("Clear", () => (memory.selected.clear(), update())),
     );
+  }
+
+  async function reviewed(id) {
+    const next = store.byId.get(id).reviewed ? id : nextToReview(id);
+    if (await accept(id)) point(next ?? id);
   }
 
   const order = () => [...node.querySelectorAll(".card")];
@@ -229,6 +264,9 @@ export function gallery() {
   const offs = [listen(update), thumbs.listen(paint), infos.listen(paint)];
   const resized = () => (cards.forEach((one) => (one.drawn = null)), paint());
   window.addEventListener("resize", resized);
+  let top = memory.top;
+  const scrolled = () => node.isConnected && (top = document.scrollingElement.scrollTop);
+  window.addEventListener("scroll", scrolled, { passive: true });
   const KEYS = {
     ArrowRight: () => step(1),
     ArrowLeft: () => step(-1),
@@ -240,16 +278,25 @@ export function gallery() {
     m: mergeSelected,
     s: split,
     k: known,
-    a: accept,
+    a: reviewed,
     Escape: () => (memory.selected.clear(), update()),
   };
   return {
     node,
-    shown: () => (update(), point(memory.focus)),
-    leave: () => (offs.forEach((off) => off()), visibility.disconnect(), window.removeEventListener("resize", resized)),
+    shown: () => {
+      update();
+      point(memory.focus);
+      if (memory.top !== undefined) document.scrollingElement.scrollTop = memory.top;
+    },
+    focus: () => point(memory.focus ?? focused()),
+    leave: () => ((memory.top = top), offs.forEach((off) => off()), visibility.disconnect(), window.removeEventListener("resize", resized), window.removeEventListener("scroll", scrolled)),
     key: (event) => {
       const id = focused();
       if (event.ctrlKey || event.metaKey || event.altKey || Number.isNaN(id) || !KEYS[event.key]) return false;
+      if (event.target === document.body || event.target.id === "main") {
+        point(memory.focus ?? id); // nobody saw which card has the focus: show it first
+        return true;
+      }
       if (event.target instanceof HTMLButtonElement && (event.key === "Enter" || event.key === " ")) return false;
       if (event.target instanceof HTMLAnchorElement && event.key === "Enter") return false;
       KEYS[event.key](id);

@@ -23,7 +23,7 @@ export class Grid {
     this.node = h("div", listbox, this.space);
     this.pictures = store.about.pictures;
     this.node.classList.toggle("texts", !this.pictures);
-    this.least = this.pictures ? 104 : 250;
+    this.least = this.pictures ? options.size ?? 104 : 250;
     this.node.addEventListener("scroll", () => this.soon(), { passive: true });
     this.node.addEventListener("click", (event) => this.click(event));
     this.node.addEventListener("dblclick", (event) => this.tileAt(event) !== null && this.options.opened(this.rows[this.at]));
@@ -36,6 +36,21 @@ export class Grid {
     this.watch.disconnect();
     this.offs.forEach((off) => off());
     clearTimeout(this.idle);
+  }
+
+  /** Where somebody is: to come back to it. */
+  place() {
+    return { row: this.rows[this.at], top: this.node.scrollTop, selected: [...this.selected] };
+  }
+
+  restore({ row, top, selected }) {
+    const inside = new Set(this.rows);
+    const at = this.rows.indexOf(row);
+    if (at >= 0) this.at = this.anchor = at;
+    this.selected = new Set(selected.filter((one) => inside.has(one)));
+    this.node.scrollTop = top;
+    this.render();
+    this.options.changed();
   }
 
   put(rows, confidence) {
@@ -65,6 +80,14 @@ export class Grid {
     this.tiles.forEach((tile) => tile.remove());
     this.tiles.clear();
     this.render();
+  }
+
+  /** How wide tiles are at least. */
+  resize(least) {
+    if (!this.pictures) return;
+    this.least = least;
+    this.layout();
+    this.go(this.at);
   }
 
   soon() {
@@ -138,7 +161,8 @@ export class Grid {
       }
       if (info && !tile.described) {
         tile.described = true;
-        tile.setAttribute("aria-label", `${info.id}, ${this.confidence.get(row) ?? ""} % confidence`);
+        const caption = this.options.caption ? `${className(info.class)}, ` : "";
+        if (this.pictures) tile.setAttribute("aria-label", `${caption}${info.id}, ${this.confidence.get(row) ?? ""} % confidence`);
         if (!this.pictures) {
           const lines = unusualColumns(info).slice(0, 2).map(([key, value]) => h("span", { class: "muted" }, `${key}: ${value}`));
           tile.firstChild.replaceChildren(h("strong", {}, info.id), ...lines);
@@ -166,7 +190,7 @@ export class Grid {
     const index = this.tileAt(event);
     if (index === null) return;
     if (event.shiftKey) this.range(index);
-    else if (event.ctrlKey || event.metaKey) this.toggle(index);
+    else if (event.ctrlKey || event.metaKey || event.pointerType === "touch") this.toggle(index); // taps add up
     else {
       this.selected.clear();
       this.toggle(index);

@@ -1,11 +1,14 @@
 // Things about single items, fetched in blocks: small pictures and descriptions. What is wanted now comes first.
 
 import { fetched, get } from "./api.js";
+import { seen } from "./dom.js";
 import { store } from "./store.js";
 
 const BLOCK = 64;
 const WAITING = 512; // older wishes are dropped: they have scrolled away
 const COLUMNS = 8;
+const TRIES = 4;
+const PAUSE = 500; // milliseconds before a failed request is sent again; doubles each time
 
 class Loader {
   constructor(load, kept) {
@@ -55,8 +58,15 @@ class Loader {
     }
   }
 
-  async block(rows) {
-    const values = await this.load(rows).catch(() => rows.map(() => null));
+  async block(rows, tries = 0) {
+    let values;
+    try {
+      values = await this.load(rows);
+    } catch (error) {
+      if (tries >= TRIES || (error.status > 0 && error.status < 500)) return; // asked for again when wanted
+      await new Promise((resolve) => setTimeout(resolve, PAUSE * 2 ** tries));
+      return this.block(rows, tries + 1);
+    }
     rows.forEach((row, place) => this.loaded.set(row, values[place]));
     this.blocks.push(rows);
     if (this.blocks.length > this.kept) this.blocks.shift().forEach((row) => this.loaded.delete(row));
@@ -64,11 +74,25 @@ class Loader {
   }
 }
 
+let tile = 104; // how wide tiles are, in CSS pixels
+
+/** Small pictures of as many pixels as tiles have on this screen. */
+function thumbSide() {
+  const wanted = tile * (window.devicePixelRatio || 1);
+  return store.about.sides.find((side) => side >= wanted * 0.85) ?? store.about.sides.at(-1);
+}
+
+export function setTile(width) {
+  const before = thumbSide();
+  tile = width;
+  if (thumbSide() !== before) thumbs.forget();
+}
+
 async function sheet(rows) {
-  const response = await fetched(`/api/thumbs?rows=${rows.join(",")}`);
+  const side = thumbSide();
+  const response = await fetched(`/api/thumbs?side=${side}&rows=${rows.join(",")}`);
   const sizes = response.headers.get("X-Sizes").split(",");
   const image = await createImageBitmap(await response.blob());
-  const side = store.about.side;
   return sizes.map((size, place) => {
     const [width, height] = size.split("x").map(Number);
     return { image, width, height, x: (place % COLUMNS) * side, y: Math.floor(place / COLUMNS) * side };
@@ -76,7 +100,34 @@ async function sheet(rows) {
 }
 
 export const thumbs = new Loader(sheet, 60);
-export const infos = new Loader((rows) => get(`/api/items?rows=${rows.join(",")}`), 200);
+export const infos = new Loader(async (rows) => {
+  const items = await get(`/api/items?rows=${rows.join(",")}`);
+  return items.map((item) => ({ ...item, id: seen(item.id), first: seen(item.first) }));
+}, 200);
+
+const LARGE = 24; // large pictures kept
+const large = new Map();
+
+/** The address of a large picture, or null where it cannot be read. Pictures need the key, so they are fetched. */
+export async function pictureAddress(row) {
+  if (!large.has(row)) {
+    const address = fetched(`/api/item/${row}`)
+      .then((answer) => answer.blob())
+      .then((blob) => URL.createObjectURL(blob))
+      .catch((error) => {
+        large.delete(row);
+        if (error.status !== 404) throw error;
+        return null;
+      });
+    large.set(row, address);
+    if (large.size > LARGE) {
+      const [oldest, made] = large.entries().next().value;
+      large.delete(oldest);
+      made.then((one) => one && URL.revokeObjectURL(one), () => {});
+    }
+  }
+  return large.get(row);
+}
 
 /** Draw a small picture into a box, whole, in its own shape. False while it is not here. */
 export function draw(context, row, x, y, width, height) {
@@ -106,7 +157,7 @@ export function mosaic(canvas, rows, columns, lines, gap = 2) {
     .every(Boolean);
 }
 
-const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
+export const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
 
 /** The columns in which an item is farthest from the mean, as pairs of column and value. */
 export const unusualColumns = (info) =>

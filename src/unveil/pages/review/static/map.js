@@ -1,13 +1,17 @@
-// All items as points. Draw around some to select them; the wheel zooms, shift and drag moves the map.
+// All items as points. Draw around some to see them beside the map; the wheel or two fingers zoom and move it.
 
 import { move, reject } from "./actions.js";
 import { fetched, get } from "./api.js";
 import { announce, count, h, percent } from "./dom.js";
+import { Grid } from "./grid.js";
 import { selectionBar } from "./items.js";
 import { draw, infos, thumbs } from "./loader.js";
+import { openViewer } from "./viewer.js";
 import { className, clusters, listen, store, mostConfidentFirst } from "./store.js";
 
 const REACH = 9; // pixels from the pointer to a point
+const THUMBS = 90; // with fewer items in view, they are shown as pictures
+const THUMB = 44; // pixels
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
 /** The server says which color a class has: the report has the same. */
@@ -17,10 +21,12 @@ export function mapView() {
   const canvas = h("canvas", { class: "map", tabindex: 0, role: "img", "aria-label": "Map of all items. Select classes in the list beside it." });
   const tip = h("div", { class: "tip", hidden: true }, h("canvas", { width: 112, height: 112 }), h("div", {}));
   const legend = h("ul", { class: "legend", "aria-label": "Classes" });
-  const hint = h("p", { class: "muted hint" }, "Draw around items to select them. Wheel: zoom. Shift and drag: move the map. 0: whole map.");
+  const hint = h("p", { class: "muted hint" }, "Draw around items to see them. Wheel or two fingers: zoom. Shift and drag: move the map. 0: whole map.");
   const note = h("p", { class: "note", role: "status", hidden: true }, "A quick map; a finer one is being drawn.");
   const stage = h("div", { class: "stage" }, canvas, tip, hint, note);
-  const node = h("div", { class: "mapview" }, stage, h("aside", { class: "side" }, h("h2", {}, "Classes"), legend));
+  const title = h("h2", {}, "Classes");
+  const side = h("aside", { class: "side", "aria-label": "Classes and selected items" }, title, legend);
+  const node = h("div", { class: "mapview" }, h("h1", { class: "unseen" }, "Map"), stage, side);
   const context = canvas.getContext("2d");
   let points = new Float32Array(0);
   let labels = new Int32Array(0);
@@ -36,6 +42,9 @@ export function mapView() {
   let waiting = 0;
   let left = false;
   let groups = new Map();
+  let centers = [];
+  let grid = null;
+  const pointers = new Map();
   const layer = document.createElement("canvas");
 
   const known = store.state.classes.filter((one) => !one.novel).length;
@@ -79,6 +88,59 @@ export function mapView() {
     }
   }
 
+  /** The middle of every class: where its name stands, the largest first. */
+  function place_names() {
+    centers = [...groups].map(([id, rows]) => {
+      const middle = (axis) => rows.map((i) => points[2 * i + axis]).sort((a, b) => a - b)[Math.floor(rows.length / 2)];
+      return { id, x: middle(0), y: middle(1), size: rows.length };
+    });
+    centers.sort((a, b) => (b.id >= known) - (a.id >= known) || b.size - a.size);
+  }
+
+  /** Names that do not cover each other; known classes in grey. */
+  function paintNames({ s, left, top, width, height }) {
+    const boxes = [];
+    context.font = "600 13px system-ui, sans-serif";
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
+    const style = getComputedStyle(document.body);
+    const ground = getComputedStyle(stage).backgroundColor;
+    for (const one of centers) {
+      const [x, y] = [left + one.x * s, top + one.y * s];
+      const text = className(one.id).slice(0, 24);
+      const half = context.measureText(text).width / 2 + 4;
+      if (x < half || y < 10 || x > width - half || y > height - 10) continue;
+      if (boxes.some(([a, b, c]) => Math.abs(a - x) < half + c && Math.abs(b - y) < 18)) continue;
+      boxes.push([x, y, half]);
+      context.lineWidth = 4;
+      context.strokeStyle = ground;
+      context.strokeText(text, x, y);
+      context.fillStyle = one.id < known ? style.getPropertyValue("--muted") : style.color;
+      context.fillText(text, x, y);
+    }
+    canvas.dataset.names = boxes.length;
+  }
+
+  /** Pictures in place of points, where few are in view. */
+  function paintThumbs({ s, left, top, width, height }) {
+    if (!store.about.pictures || view.scale < 2) return false;
+    const shown = [];
+    for (let i = 0; i < labels.length && shown.length <= THUMBS; i += 1) {
+      const [x, y] = [left + points[2 * i] * s, top + points[2 * i + 1] * s];
+      if (labels[i] >= 0 && x > 0 && y > 0 && x < width && y < height) shown.push([i, x, y]);
+    }
+    if (shown.length > THUMBS) return false;
+    thumbs.want(shown.map(([i]) => i));
+    for (const [i, x, y] of shown) {
+      context.strokeStyle = color(labels[i]);
+      context.lineWidth = 3;
+      context.strokeRect(x - THUMB / 2, y - THUMB / 2, THUMB, THUMB);
+      draw(context, i, x - THUMB / 2, y - THUMB / 2, THUMB, THUMB);
+    }
+    return true;
+  }
+
   function paint() {
     const ratio = window.devicePixelRatio || 1;
     const box = frame();
@@ -91,6 +153,8 @@ export function mapView() {
     canvas.height = layer.height;
     if (layer.width && layer.height) context.drawImage(layer, 0, 0);
     context.scale(ratio, ratio);
+    canvas.dataset.pictures = paintThumbs(box);
+    paintNames(box);
     const ink = getComputedStyle(document.body).color;
     context.strokeStyle = context.fillStyle = ink;
     context.lineWidth = 1.5;
@@ -120,9 +184,39 @@ export function mapView() {
   function choose(rows) {
     selected = new Set(rows);
     const all = [...selected];
-    selectionBar(all, { clear: () => choose([]) });
+    beside(all);
+    bar();
     announce(`${all.length} selected`);
     soon(false);
+  }
+
+  const bar = () => selectionBar([...selected], { clear: () => choose([]), look: (row) => openViewer([...(grid?.rows ?? [row])], grid ? grid.rows.indexOf(row) : 0) });
+
+  /** The selected items as a grid beside the map, where single ones can be taken out. */
+  function beside(rows) {
+    grid?.leave();
+    grid?.node.remove();
+    grid = null;
+    side.classList.toggle("picked", rows.length > 0);
+    title.textContent = rows.length ? count(rows.length, "selected item") : "Classes";
+    if (!rows.length) return;
+    grid = new Grid({
+      changed: () => {
+        if (grid === null) return;
+        selected = new Set(grid.selected);
+        bar();
+        soon(false);
+      },
+      opened: (row) => openViewer([...grid.rows], grid.rows.indexOf(row)),
+      size: 84,
+    });
+    side.append(grid.node);
+    const made = grid;
+    grid = null;
+    made.put(rows, new Map());
+    made.selected = new Set(rows);
+    made.mark();
+    grid = made;
   }
 
   function inside() {
@@ -175,11 +269,23 @@ export function mapView() {
 
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
-    if (event.shiftKey || event.button === 1) drag = [event.offsetX - view.x, event.offsetY - view.y];
+    pointers.set(event.pointerId, [event.offsetX, event.offsetY]);
+    if (pointers.size > 1) lasso = null; // two fingers zoom and move
+    else if (event.shiftKey || event.button === 1) drag = [event.offsetX - view.x, event.offsetY - view.y];
     else if (event.button === 0) lasso = [[event.offsetX, event.offsetY]];
   });
   canvas.addEventListener("pointermove", (event) => {
     const [x, y] = [event.offsetX, event.offsetY];
+    const was = pointers.get(event.pointerId);
+    if (pointers.size === 2 && was) {
+      const other = [...pointers].find(([id]) => id !== event.pointerId)[1];
+      const apart = (point) => Math.hypot(point[0] - other[0], point[1] - other[1]);
+      view = { ...view, x: view.x + (x - was[0]) / 2, y: view.y + (y - was[1]) / 2 };
+      zoom(apart([x, y]) / Math.max(1, apart(was)), (x + other[0]) / 2, (y + other[1]) / 2);
+      pointers.set(event.pointerId, [x, y]);
+      return;
+    }
+    if (was) pointers.set(event.pointerId, [x, y]);
     if (drag) view = { ...view, x: x - drag[0], y: y - drag[1] };
     else if (lasso) lasso.push([x, y]);
     else {
@@ -190,11 +296,18 @@ export function mapView() {
     soon(Boolean(drag));
   });
   canvas.addEventListener("pointerup", (event) => {
+    pointers.delete(event.pointerId);
     if (lasso && lasso.length > 3) choose(inside());
     else if (lasso) {
       const one = nearest(event.offsetX, event.offsetY);
-      choose(one >= 0 && fresh[one] ? (event.ctrlKey ? [...selected, one] : [one]) : []);
+      const more = event.ctrlKey || event.metaKey || event.pointerType === "touch";
+      choose(one >= 0 && fresh[one] ? (more ? [...selected, one] : [one]) : []);
     }
+    lasso = drag = null;
+    soon(false);
+  });
+  canvas.addEventListener("pointercancel", (event) => {
+    pointers.delete(event.pointerId);
     lasso = drag = null;
     soon(false);
   });
@@ -221,6 +334,7 @@ export function mapView() {
     labels = new Int32Array(now);
     groups = new Map();
     labels.forEach((id, i) => id >= 0 && (groups.get(id)?.push(i) ?? groups.set(id, [i])));
+    if (points.length) place_names();
     list();
     soon();
   }
@@ -237,6 +351,7 @@ export function mapView() {
     const drawing = answer.headers.get("X-Map") === "drawing";
     points = new Float32Array(await answer.arrayBuffer());
     note.hidden = !drawing;
+    if (groups.size) place_names();
     soon();
     if (drawing) waiting = setTimeout(again, 2000);
   }
@@ -254,7 +369,7 @@ export function mapView() {
     relabelled(await bytes("/api/labels"));
   }
 
-  const offs = [listen(relabel), thumbs.listen(() => showTip()), infos.listen(() => showTip())];
+  const offs = [listen(relabel), thumbs.listen(() => (showTip(), soon(false))), infos.listen(() => showTip())];
   const watch = new ResizeObserver(() => soon());
   watch.observe(canvas);
   const repaint = () => (list(), soon());
@@ -270,10 +385,15 @@ export function mapView() {
   const PAN = { ArrowLeft: pan(60, 0), ArrowRight: pan(-60, 0), ArrowUp: pan(0, 60), ArrowDown: pan(0, -60) };
   return {
     node,
-    shown: load,
+    focus: () => canvas.focus({ preventScroll: true }),
+    shown: async () => {
+      canvas.focus({ preventScroll: true });
+      await load().catch((error) => error.trouble || Promise.reject(error));
+    },
     leave: () => {
       left = true;
       clearTimeout(waiting);
+      grid?.leave();
       offs.forEach((off) => off());
       watch.disconnect();
       dark.removeEventListener("change", repaint);
@@ -282,8 +402,10 @@ export function mapView() {
       if (event.ctrlKey || event.metaKey || event.altKey) return false;
       if (event.key === "Escape" && selected.size) {
         choose([]);
+        canvas.focus({ preventScroll: true });
         return true;
       }
+      if (grid && grid.node.contains(event.target) && grid.key(event)) return true;
       const run = KEYS[event.key] ?? (event.target === canvas ? PAN[event.key] : undefined);
       if (run) run();
       return Boolean(run);

@@ -1,5 +1,7 @@
 // What the server says, and who wants to hear of it.
 
+import { seen } from "./dom.js";
+
 export const store = { about: null, state: null, byId: new Map() };
 const listeners = new Set();
 
@@ -10,6 +12,7 @@ export function listen(call) {
 
 export function put(state) {
   store.state = state;
+  for (const one of state.classes) [one.name, one.own] = [seen(one.name), seen(one.own)];
   store.byId = new Map(state.classes.map((one) => [one.id, one]));
   for (const call of [...listeners]) call(state);
 }

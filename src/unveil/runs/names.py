@@ -1,0 +1,95 @@
+"""Names to suggest for a class: telling words of texts or file names, telling columns, the nearest known classes."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unveil.runs.reader import Run
+
+WORD = re.compile(r"[^\W\d_]{3,}")
+MOST = 3
+"""Suggestions of each kind, and words or columns in a suggestion."""
+# fmt: off
+USUAL = frozenset({
+    "the", "and", "for", "you", "are", "with", "what", "can", "how", "this", "that", "from", "have", "not", "was",
+    "but", "your", "will", "into", "does", "jpg", "jpeg", "png", "webp", "bmp", "tiff", "gif", "img", "dsc", "new",
+    "known", "item", "image", "images", "picture", "photo",
+})
+# fmt: on
+"""Words that name nothing: the most usual ones of English, and those of file names."""
+LEAST_SHARE = 0.3
+"""A telling word is in at least this share of the texts of a class."""
+LEAST_DEVIATIONS = 0.7
+"""A telling column differs by at least this many standard deviations."""
+
+
+class Names:
+    """Suggests names for classes of a run."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def suggest(self, labels: NDArray[np.int64], cluster: int, nearest_known: Sequence[str] = ()) -> list[str]:
+        """The best names first. `nearest_known`: known classes that are similar, the most similar first."""
+        suggestions = []
+        if words := telling_words(self._words, labels, cluster):
+            suggestions.append(" ".join(words))
+        if columns := self._columns(labels == cluster):
+            suggestions.append(", ".join(columns))
+        if nearest_known:
+            suggestions.append(f"like {', '.join(nearest_known[: MOST - 1])}")
+        return suggestions[:MOST]
+
+    @cached_property
+    def _words(self) -> list[frozenset[str]]:
+        texts = self._run.texts or self._run.ids
+        return [frozenset(word.lower() for word in WORD.findall(text)) - USUAL for text in texts]
+
+    @cached_property
+    def _spread(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        x = self._run.inputs
+        if x is None or x.ndim != 2 or not self._run.record.get("columns"):
+            return None
+        return x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+
+    def _columns(self, members: NDArray[np.bool_]) -> list[str]:
+        """high petal length, low petal width: columns with names, the most unusual first."""
+        if self._spread is None or self._run.inputs is None or not members.any():
+            return []
+        mean, deviation = self._spread
+        difference = self._run.inputs[members].mean(axis=0, dtype=np.float64) - mean
+        units = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
+        best = np.argsort(-np.abs(units), kind="stable")[: MOST - 1].tolist()
+        chosen = [column for column in best if abs(units[column]) >= LEAST_DEVIATIONS]
+        return [f"{'high' if units[column] > 0 else 'low'} {self._run.column(column)}" for column in chosen]
+
+
+def telling_words(words: Sequence[frozenset[str]], labels: NDArray[np.int64], cluster: int) -> list[str]:
+    """The words of a class with the largest c-TF-IDF: frequent in its texts, rare in those of other classes."""
+    members = np.flatnonzero(labels == cluster).tolist()
+    here = Counter(word for row in members for word in words[row])
+    if not here:
+        return []
+    everywhere = Counter(word for row in np.flatnonzero(labels >= 0).tolist() for word in words[row])
+    classes = max(1, len(np.unique(labels[labels >= 0])))
+    share = len(members) / max(1, int((labels >= 0).sum()))
+    usual = sum(everywhere.values()) / classes  # words of an average class
+    scores = {
+        word: count * math.log(1 + usual / everywhere[word])
+        for word, count in here.items()
+        if count >= LEAST_SHARE * len(members) and count / everywhere[word] > (1 + share) / 2
+    }
+    return sorted(scores, key=lambda word: (-scores[word], word))[:MOST]
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """The name, with a number where another class has it."""
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name} {number}", number + 1
+    return free
