@@ -145,7 +145,7 @@ def discover(
         if plain is None:
             plain = kmeans(training, "features")
         trained = train_candidate(training, smaller, candidate, None if start is None else start.labels, storage)
-        notes += trained.warnings
+        notes += [*training.warnings, *trained.warnings]
     predictor = _predictor(training, trained, preparation, smaller, candidate, start, points)
     finished = _Finished(task, smaller, training, predictor, trained, start, plain, scaled.rows)
     return finished.result(

@@ -14,7 +14,7 @@ import numpy as np
 from unveil import files
 from unveil.errors import UnveilError
 from unveil.runs.corrections import REJECTED_KIND, corrected_items
-from unveil.runs.reader import Run, read_items
+from unveil.runs.reader import Run, load, read_items
 
 Rows = list[dict[str, str]]
 
@@ -53,8 +53,7 @@ def _npz(rows: Rows, run: Path, out: Path) -> None:
     arrays: dict[str, Any] = {key: np.array([row[key] for row in rows], dtype=str) for key in ("id", "label", "kind")}
     arrays["confidence"] = np.array([float(row["confidence"]) for row in rows], dtype=np.float32)
     row_of = {item["id"]: number for number, item in enumerate(read_items(run))}
-    features = np.load(run / "features.npy", mmap_mode="r", allow_pickle=False)
-    arrays["features"] = features[[row_of[row["id"]] for row in rows]]
+    arrays["features"] = load(run).features[[row_of[row["id"]] for row in rows]]
     files.write_with(out, lambda file: np.savez_compressed(file, **arrays))
 
 

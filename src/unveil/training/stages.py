@@ -23,9 +23,10 @@ from unveil.models.inference import features
 from unveil.models.similarity import Similarity
 from unveil.numerics import Labels
 from unveil.settings import Stage
+from unveil.training import checkpoint
 from unveil.training.evaluation import warnings
 from unveil.training.loop import Metrics
-from unveil.training.stored_stages import cache_trunk, kmeans, train_or_reuse, train_stage
+from unveil.training.stored_stages import cache_trunk, kmeans, starting_point, train_or_reuse, train_stage
 from unveil.training.training import Training
 
 
@@ -71,7 +72,9 @@ def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
     folder = None if training.storage is None else training.storage.run
     head = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
     model.novel_head = head = head.to(training.device)
-    if config.novel_head != "random" and not (folder is not None and (folder / "checkpoint.safetensors").exists()):
+    if folder is not None:
+        training.tell(checkpoint.set_aside_damaged(folder / checkpoint.NAME))
+    if config.novel_head != "random" and not (folder is not None and (folder / checkpoint.NAME).exists()):
         z = features(model, training.views, task.unlabelled)
         if start is None:
             start = kmeans(training, "tail" if config.novel_head == "inputs" else "features")
@@ -95,7 +98,9 @@ def discover(training: Training, start: Labels | None = None) -> list[Metrics]:
         labelled_per_batch=config.labelled_per_batch,
         unlabelled_only=method.unlabelled_only,
     )
-    history = train_stage(training, "discovery", config, method, loader, folder, _evaluation(training, method))
+    made_from = "" if folder is None else starting_point(training)
+    evaluation = _evaluation(training, method)
+    history = train_stage(training, "discovery", config, method, loader, folder, evaluation, made_from)
     training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
     return history
 
@@ -109,8 +114,7 @@ def _evaluation(training: Training, method: Method) -> Callable[[], Metrics]:
         for warning in warnings(metrics, training.task.n_clusters, training.settings.discovery, method):
             if (name := warning.partition(":")[0]) not in seen:
                 seen.add(name)
-                training.warnings.append(warning)
-                training.console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+                training.tell(warning)
         return metrics
 
     return evaluate
