@@ -12,7 +12,9 @@ from unveil.errors import UnveilError
 from unveil.files import disk_error
 from unveil.runs.corrections import Change, State, replay
 from unveil.runs.reader import Run
-from unveil.runs.review_log import LOG, Entry, parse_entries
+from unveil.runs.review_log import LOG, Entry, check_end, parse_entries, read_last, write_last
+
+FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ConflictError(UnveilError):
@@ -33,6 +35,7 @@ class Log:
         self.state = State(self._run)
         self._read = 0
         self._file = 0
+        self._sum = ""
 
     @contextmanager
     def reading(self) -> Iterator[State]:
@@ -44,6 +47,7 @@ class Log:
     def refresh(self) -> None:
         """Apply the entries that were appended since the last time."""
         with self._guard:
+            noted = read_last(self.path)
             try:
                 with self.path.open("rb") as file:
                     status = os.fstat(file.fileno())
@@ -56,10 +60,16 @@ class Log:
                     content = file.read()
             except FileNotFoundError:
                 self._reset()
+                check_end(self.path, noted, [])
                 return
-            entries, used = parse_entries(content, self.path, self.state.length + 1)
+            except OSError as error:
+                raise UnveilError(f"{self.path} cannot be read ({error.strerror or error}): check the file") from None
+            first = self.state.length + 1
+            entries, used = parse_entries(content, self.path, first, self._sum)
+            check_end(self.path, noted, entries, first)
             replay(self.state, entries, self.path)
             self._read += used
+            self._sum = entries[-1].sum if entries else self._sum
 
     def act(self, kind: str, data: dict[str, Any], base: int) -> Change:
         """Append an action that was chosen when the log had `base` entries."""
@@ -68,7 +78,7 @@ class Log:
             if self.state.conflicts(kind, data, base):
                 raise ConflictError("this was changed in another window: try again")
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            entry = Entry(number=self.state.length + 1, time=now, kind=kind, data=data)
+            entry = Entry(number=self.state.length + 1, time=now, kind=kind, data=data).chained(self._sum)
             line = entry.line()
             change = self.state.apply(entry)
             try:
@@ -76,6 +86,8 @@ class Log:
             except BaseException:
                 self._reset()  # the state in memory was not written
                 raise
+            self._sum = entry.sum
+            write_last(self.path, entry)
             return change
 
     def _append(self, descriptor: int, line: bytes) -> None:
@@ -93,8 +105,12 @@ class Log:
     @contextmanager
     def _locked(self) -> Iterator[int]:
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self.path, FLAGS, 0o644)
         except OSError as error:
+            if self.path.is_symlink():  # it may lead anywhere
+                raise UnveilError(
+                    f"{self.path} is a link, expected a log of corrections: replace it by the file"
+                ) from None
             raise disk_error(error, self.path) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
