@@ -179,7 +179,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
 
 
 def _size(path: Path) -> tuple[int, int]:
-    from PIL import Image  # late: a CSV needs none
+    from unveil.data.pictures import open_image  # late: a CSV needs none
 
-    with Image.open(path) as image:
+    with open_image(path) as image:
         return image.size
