@@ -124,3 +124,8 @@ def test_text_that_utf8_lacks_is_written_all_the_same(tmp_path: Path) -> None:
     assert files.read_json(tmp_path / "a") == {"name": name}
     files.write(tmp_path / "b", name)
     assert (tmp_path / "b").read_bytes() == b"caf\\udce9"
+
+
+def test_numbers_are_no_formulas() -> None:
+    rows = [("-1.5", "=1", " =1", "a=b", "-", 3, "", "+4e5")]
+    assert files.sheet_text("abcdefgh", rows).splitlines()[1] == "-1.5,'=1,' =1,a=b,'-,3,,+4e5"

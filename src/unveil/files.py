@@ -115,6 +115,21 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
+def sheet_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV that people may open in a spreadsheet: what it would take for a formula gets a ' before it."""
+    return csv_text(header, ([_harmless(cell) for cell in row] for row in rows))
+
+
+def _harmless(cell: object) -> object:
+    if not isinstance(cell, str) or not cell.lstrip().startswith(("=", "+", "-", "@")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
 def write_with(path: Path, save: Callable[[BinaryIO], object]) -> None:
     """Write a file atomically through a function that takes an open binary file."""
     with replacing(path) as temporary, temporary.open("wb") as file:

@@ -96,7 +96,7 @@ def rehearse(
         hidden, truth = hide(source, rng.numpy(settings.seed, "rehearsal", number))
         hidden = hidden if shape is None else shape(hidden)
         own_storage = None if storage is None else storage.within(f"work/rehearsal-{number}")
-        own = replace(_shortened(settings), seed=settings.seed + number)
+        own = replace(_shortened(settings), seed=(settings.seed + number) % 2**32)
         done.append(_rehearse_once(hidden, truth, own, candidates, own_storage, console))
     return _forecast(task, points, done, candidates, settings.seed)
 

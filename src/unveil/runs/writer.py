@@ -175,6 +175,6 @@ def _write_tables(folder: Path, contents: Contents) -> None:
         lines.append((name, part, contents.given[row], label, kind, f"{contents.confidence[row]:.6f}", paths[row]))
     files.write(folder / "items.csv", files.csv_text(ITEM_COLUMNS, lines))
     new = [(name, label, kind, confidence) for name, part, _, label, kind, confidence, _ in lines if part == "new"]
-    files.write(folder / "predictions.csv", files.csv_text(PREDICTION_COLUMNS, new))
+    files.write(folder / "predictions.csv", files.sheet_text(PREDICTION_COLUMNS, new))
     if contents.truth is not None:
         files.write(folder / "truth.csv", files.csv_text(("id", "label"), contents.truth.items()))
