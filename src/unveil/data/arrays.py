@@ -18,6 +18,7 @@ from unveil.data.items import Images, Items, Vectors
 from unveil.data.readers import item_ids
 from unveil.errors import UnveilError
 from unveil.files import is_text
+from unveil.numerics import loses_in_float32
 
 SUFFIXES = (".npz", ".npy", ".csv")
 _ITEM_KEYS = ("X", "features", "images")
@@ -78,7 +79,7 @@ def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
             f"{description}; expected vectors (n, features): reshape them, or save images as uint8 values 0..255"
         )
     with np.errstate(over="ignore", invalid="ignore"):  # values that overflow float32 become inf, and are told below
-        vectors: Vectors = array.astype(np.float32, copy=False)
+        vectors: Vectors = array if loses_in_float32(array) else array.astype(np.float32, copy=False)
     step = max(1, _CHUNK // vectors.shape[1])
     for start in range(0, len(vectors), step):
         small = np.abs(vectors[start : start + step]) <= LARGEST  # false for NaN too

@@ -108,7 +108,7 @@ def discover(
     smaller = replace(smaller, known_in_unlabelled=task.known_in_unlabelled and bool(task.known))
     if training is not None:
         training.task = smaller
-    notes: list[str] = []
+    notes = list(scaled.notes)
     if smaller.known_in_unlabelled:
         _check_start(settings)
     elif truth is None:
