@@ -4,6 +4,7 @@
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
+`<!-- faults: NAME -->` what became of faults on purpose,
 `<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `bars`, `given`, `auto`, `forecasts`,
 `general`, `costs`, `views` and `fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote
 to results/paper. With --check nothing is written, and the exit code says whether a page is out of date.
@@ -23,7 +24,7 @@ from benchmarks import own_bars, own_tables  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OWN_DATA = ("bars", "given", "auto", "forecasts", "general", "costs")
-KINDS = "|".join(("table", "tried", "bench", "limits", "growth", "paper", "fit", "views", *OWN_DATA))
+KINDS = "|".join(("faults", "table", "tried", "bench", "limits", "growth", "paper", "fit", "views", *OWN_DATA))
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -52,6 +53,17 @@ def table(folder: Path) -> str:
     lines.append(line("k-means, features of unit length", unique(everything, "kmeans"), everything[:1]))
     ordered = sorted(rows, key=lambda name: -mean([r["metrics"]["acc"] for r in rows[name]]))
     lines += [line(name, [r["metrics"] for r in rows[name]], rows[name]) for name in reversed(ordered)]
+    return "\n".join(lines)
+
+
+def faults(path: Path) -> str:
+    """A line for each kind of fault: how many there were, and what became of them."""
+    record = record_at(path)
+    kinds = ("exact", "made again", "refused", "read", "lost", "silently wrong", "traceback")
+    lines = [f"| fault | tried | {' | '.join(kinds)} |", "|---" * (len(kinds) + 2) + "|"]
+    for fault, counts in record["outcomes"].items():
+        cells = [fault, f"{sum(counts.values()):,}", *(f"{counts.get(kind, 0):,}" for kind in kinds)]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -189,6 +201,7 @@ def mean(values: list[float]) -> float:
 
 
 MAKERS = {
+    "faults": faults,
     "table": table,
     "tried": tried,
     "bench": bench,

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from unveil import checksums, files
 from unveil.runs.reader import Run, load
 from unveil.runs.writer import Contents, write
 
@@ -54,6 +55,13 @@ def write_run(
     )
     write(folder, contents)
     return folder
+
+
+def seal_again(folder: Path, **changes: object) -> None:
+    """Bring the checksums of a run up to date after a test has changed its files, or keys of its record."""
+    record = {**files.read_json(folder / "record.json"), **changes}
+    record["checksums"] = {name: checksums.of_file(folder / name) for name in record["checksums"]}
+    files.write_json(folder / "record.json", checksums.with_checksum(record))
 
 
 def make_run(folder: Path, **options: object) -> Run:

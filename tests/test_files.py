@@ -97,3 +97,35 @@ def test_json_that_cannot_be_read_names_the_path(tmp_path: Path) -> None:
     for name in ("half", "gone"):
         with pytest.raises(UnveilError, match=f"{name} cannot be read"):
             files.read_json(tmp_path / name)
+
+
+def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("content")
+    (tmp_path / "link").symlink_to(tmp_path / "precious")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name, what in (("link", "a link"), ("dangling", "a link"), ("folder", "a folder"), ("pipe", "a pipe")):
+        before = os.lstat(tmp_path / name)
+        with pytest.raises(UnveilError, match=f"{name} is {what}"):
+            files.write(tmp_path / name, "new")
+        assert os.lstat(tmp_path / name) == before
+    with pytest.raises(UnveilError, match="/dev/null is a device"):
+        files.write(Path("/dev/null"), "new")
+    assert (tmp_path / "precious").read_text() == "content"
+    assert names(tmp_path) == ["dangling", "folder", "link", "pipe", "precious"]
+
+
+def test_text_that_utf8_lacks_is_written_all_the_same(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    assert not files.is_text(name)
+    assert files.is_text("café")
+    files.write_json(tmp_path / "a", {"name": name})
+    assert files.read_json(tmp_path / "a") == {"name": name}
+    files.write(tmp_path / "b", name)
+    assert (tmp_path / "b").read_bytes() == b"caf\\udce9"
+
+
+def test_numbers_are_no_formulas() -> None:
+    rows = [("-1.5", "=1", " =1", "a=b", "-", 3, "", "+4e5")]
+    assert files.sheet_text("abcdefgh", rows).splitlines()[1] == "-1.5,'=1,' =1,a=b,'-,3,,+4e5"

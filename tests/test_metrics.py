@@ -95,3 +95,14 @@ def test_no_items_have_no_accuracy() -> None:
 def test_items_of_the_matched_class() -> None:
     truth, clusters = np.array([0, 0, 0, 1, 1]), np.array([5, 5, 2, 2, 2])
     assert in_matched_class(truth, clusters).tolist() == [True, True, False, True, True]
+
+
+def test_labels_may_be_of_several_types_and_none() -> None:
+    truth = np.array([None, None, "a", 1, 1.5, "a"], dtype=object)
+    found = np.array([0, 0, 1, 2, 3, 1])
+    assert clustering_accuracy(truth, found) == 1
+    assert clustering_scores(truth, found) == {"acc": 1, "nmi": 1, "ari": 1}
+
+
+def test_scores_of_nothing_agree() -> None:
+    assert all(np.isnan(value) for value in clustering_scores([], []).values())

@@ -320,3 +320,27 @@ def test_settings_of_every_method_survive_a_round_trip(name: str) -> None:
     settings = recipe.load("digits", [f"discovery.method={name}"])
     assert type(settings.method) is METHODS[name].Settings
     assert recipe.parse(recipe.dump(settings), "dump") == settings
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "9" * 400])
+@pytest.mark.parametrize("key", ["method.k1_fraction", "method.rank_fraction", "discovery.decay", "data.imbalance"])
+def test_only_finite_numbers_are_taken(key: str, value: str) -> None:
+    with pytest.raises(UnveilError, match=key.partition(".")[2]):
+        recipe.load("digits", [f"{key}={value}"])
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 10**30])
+def test_a_seed_that_no_generator_takes_is_refused(seed: int) -> None:
+    with pytest.raises(UnveilError, match="seed"):
+        recipe.load("digits", [f"seed={seed}"])
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 9000 + "]" * 9000, "a." * 3000 + "a = 1", "[" + "a." * 3000 + "a]"])
+def test_deeply_nested_toml_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "deep.toml").write_text(text + "\n")
+    with pytest.raises(UnveilError):
+        recipe.load(str(tmp_path / "deep.toml"), [])
+    with pytest.raises(UnveilError):
+        recipe.load("digits", [f"data.per_class={'[' * 9000}"])
+    with pytest.raises(UnveilError):
+        recipe.load("digits", ["a." * 3000 + "a=1"])

@@ -1,5 +1,6 @@
 """The stage store: names by content, and one writer at a time."""
 
+import os
 import subprocess
 import sys
 import time
@@ -61,3 +62,26 @@ def test_the_default_store_follows_the_environment(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("UNVEIL_STORE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
     assert store.default_store() == Path("/cache/unveil/stages")
+
+
+def test_a_lock_that_is_no_file_of_ours_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("content")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / store.LOCK).symlink_to(tmp_path / "precious")
+    (tmp_path / "b").mkdir()
+    os.mkfifo(tmp_path / "b" / store.LOCK)
+    for folder in ("a", "b"):
+        with pytest.raises(UnveilError, match=r"\.lock is"), store.locked(tmp_path / folder):
+            pass
+    assert (tmp_path / "precious").read_text() == "content"
+
+
+def test_what_killed_processes_left_is_cleared(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = [f".a.{gone.pid}.part", f".b.c.{gone.pid}.part"]
+    kept = [f".a.{os.getpid()}.part", ".hidden", "a.part", ".a.part", ".a.1x.part"]
+    for name in (*left, *kept):
+        (tmp_path / name).touch()
+    with store.locked(tmp_path):
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, store.LOCK])

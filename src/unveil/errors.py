@@ -11,6 +11,10 @@ class UnveilError(ValueError):
     """
 
 
+class DamagedError(UnveilError):
+    """A file is not what was written: bits have changed, or a part is missing."""
+
+
 def suggest(word: str, choices: Iterable[str]) -> str:
     """The end of an error message: `; did you mean X?`, or all choices where none is similar."""
     choices = list(choices)

@@ -5,17 +5,26 @@ import errno
 import io
 import json
 import os
+import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unveil.errors import UnveilError
+from unveil.errors import DamagedError, UnveilError
+
+_PART = re.compile(r"\.(.+)\.(\d+)\.part")
+"""Temporary names: that of the file and the number of the process that writes it."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends without an error."""
+    """A temporary path beside `path` that takes its place when the block ends without an error.
+
+    A device, pipe, folder or link in that place is refused: it would be replaced by a plain file.
+    """
+    check_replaceable(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,10 +42,55 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def check_replaceable(path: Path) -> None:
+    """Raise an error where something else than a regular file is at `path`."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return  # nothing there, or no access: writing will tell
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+        what = kinds.get(stat.S_IFMT(mode), "a device")
+        raise UnveilError(f"{path} is {what} and would be replaced by a file: give the path of a regular file")
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether it is a temporary file of a process that has ended."""
+    match = _PART.fullmatch(path.name)
+    return match is not None and not _alive(int(match[2]))
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Delete the temporary files that killed processes have left in a folder."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if is_leftover(path):
+                path.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True  # it belongs to somebody else
+    return True
+
+
 def write(path: Path, content: bytes | str) -> None:
-    """Write a whole file atomically."""
+    """Write a whole file atomically. Characters that UTF-8 lacks (halves of pairs) become escapes like \\udcff."""
     with replacing(path) as temporary:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        temporary.write_bytes(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
+
+
+def is_text(text: str) -> bool:
+    """Whether a name can be written as UTF-8. Names of files that are stored in another encoding cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -48,8 +102,8 @@ def read_json(path: Path) -> Any:
     """Read a JSON file."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnveilError(f"{path} cannot be read ({error}): delete it and run again") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedError(f"{path} cannot be read ({error}): delete it and run again") from None
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -59,6 +113,21 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     writer.writerow(header)
     writer.writerows(rows)
     return text.getvalue()
+
+
+def sheet_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV that people may open in a spreadsheet: what it would take for a formula gets a ' before it."""
+    return csv_text(header, ([_harmless(cell) for cell in row] for row in rows))
+
+
+def _harmless(cell: object) -> object:
+    if not isinstance(cell, str) or not cell.lstrip().startswith(("=", "+", "-", "@")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def write_with(path: Path, save: Callable[[BinaryIO], object]) -> None:

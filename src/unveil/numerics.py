@@ -18,6 +18,15 @@ def unit_rows(x: NDArray[Floats]) -> NDArray[Floats]:
     return rows
 
 
+def loses_in_float32(x: NDArray[np.floating[Any]]) -> bool:
+    """Whether float32 would round away more than a hundredth of the spread of some column of x (n, d)."""
+    if x.dtype != np.float64 or x.ndim != 2 or not x.size:
+        return False
+    some = np.asarray(x[:: max(1, len(x) // 20_000)])
+    spread = some.std(axis=0)
+    return bool(((np.abs(some).max(axis=0) * 2.0**-24 > 0.01 * spread) & (spread > 0)).any())
+
+
 def match_clusters(counts: NDArray[np.int64]) -> Labels:
     """The class of each cluster under the best one-to-one assignment (Hungarian); -1 where clusters outnumber classes.
 

@@ -17,6 +17,9 @@ from unveil.errors import UnveilError, suggest
 from unveil.settings import Settings
 from unveil.tables import Table, build, merge
 
+DEEPEST = 9
+"""Tables in tables in a recipe: far more than there are."""
+
 
 def names() -> list[str]:
     """The recipes that come with the package."""
@@ -176,9 +179,20 @@ def _text(path: Path) -> str:
 
 def _toml(text: str, source: str) -> Table:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = tomllib.loads(text)
+        if _is_deep(table):
+            raise ValueError(f"it has tables in tables, more than {DEEPEST} deep")
+        return table
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise UnveilError(f"{source} is not valid TOML: {error}; correct the file") from None
+
+
+def _is_deep(table: Table) -> bool:
+    """Whether tables are nested more than `DEEPEST` deep."""
+    inner: list[Any] = [table]
+    for _ in range(DEEPEST):
+        inner = [value for one in inner for value in one.values() if isinstance(value, dict)]
+    return bool(inner)
 
 
 def _override(table: Table, override: str) -> None:
@@ -187,9 +201,11 @@ def _override(table: Table, override: str) -> None:
         raise UnveilError(f"--set got '{override}': write it as table.key=value, for example discovery.lr=0.05")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         value = text.strip()  # a bare word is a string
     *path, last = key.strip().split(".")
+    if len(path) > DEEPEST:
+        raise UnveilError(f"--set got a key of {len(path) + 1} parts: write it as table.key=value")
     for part in path:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unveil.errors import UnveilError
-from unveil.files import disk_error
+from unveil.files import clear_leftovers, disk_error
 
 LOCK = ".lock"
 FORMAT = 2  # raise it when stored stages of older versions must not be reused
@@ -52,15 +53,24 @@ def fingerprint_file(path: Path) -> str:
 
 @contextmanager
 def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
-    """Lock a folder while the block runs. Other processes wait, or get an error where `wait` is false."""
+    """Lock a folder while the block runs. Other processes wait, or get an error where `wait` is false.
+
+    What killed processes have left half written in it is deleted.
+    """
+    path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / LOCK).open("w")
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     except OSError as error:
+        if path.is_symlink():  # it may lead anywhere
+            raise UnveilError(f"{path} is a link, expected an empty file of unveil: delete it") from None
         raise disk_error(error, folder) from error
-    with file:
+    with os.fdopen(descriptor, "rb+", buffering=0):
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnveilError(f"{path} is not a regular file, expected an empty file of unveil: delete it")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise UnveilError(f"another process is working in {folder}: wait for it, or choose another --out") from None
+        clear_leftovers(folder)
         yield

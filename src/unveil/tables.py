@@ -1,5 +1,6 @@
 """Build settings dataclasses from tables of plain values, as in TOML. Errors name the key."""
 
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -69,7 +70,13 @@ def _coerce(value: Any, hint: Any, key: str, elsewhere: Elsewhere) -> Any:
             raise UnveilError(f"'{key}' takes {len(args)} values, got {len(value)}")
         return tuple(_coerce(item, args[0], key, elsewhere) for item in value)
     elif hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if not abs(value) <= sys.float_info.max:  # not a number, infinite, or a whole number beyond all others
+            raise UnveilError(f"{key} is {value!r}: give a finite number")
         return float(value)
+    elif hint is int and type(value) is int:
+        if abs(value) >= 2**63:
+            raise UnveilError(f"{key} is a number of {len(str(value))} digits: give a smaller one")
+        return value
     elif isinstance(hint, type) and type(value) is hint:
         return value
     raise UnveilError(f"'{key}' is {value!r}, expected {_describe(hint)}")

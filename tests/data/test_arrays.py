@@ -1,5 +1,9 @@
 """People's own arrays: npz, npy and csv."""
 
+import contextlib
+import os
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from unveil.data.arrays import encode, read_array
+from unveil.data.arrays import encode, read_array, read_unlabelled
 from unveil.errors import UnveilError
 
 Array = NDArray[Any]
@@ -228,3 +232,83 @@ def test_every_label_points_at_its_own_class(texts: list[str]) -> None:
     classes, labels = encode(texts, "here")
     assert [classes[i] for i in labels] == texts
     assert len(set(classes)) == len(classes)
+
+
+def fuzzed(content: bytes, seed: int, count: int) -> Iterator[bytes]:
+    """Copies with flipped bits, foreign bytes, and pieces that are missing or doubled, mostly near the beginning."""
+    draw = np.random.default_rng(seed)
+    for _ in range(count):
+        copy = bytearray(content)
+        for _ in range(int(draw.integers(1, 5))):
+            place = int(len(copy) * draw.random() ** 2)
+            match int(draw.integers(4)):
+                case 0 if place < len(copy):
+                    copy[place] ^= 1 << int(draw.integers(8))
+                case 1 if place < len(copy):
+                    copy[place] = b"()[]{}'\\\n\x00\xff9,:OLV"[int(draw.integers(17))]
+                case 2:
+                    del copy[place : place + int(draw.integers(1, 12))]
+                case _:
+                    copy[place:place] = copy[place : place + int(draw.integers(1, 12))]
+        yield bytes(copy)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "compressed", "csv"])
+def test_damaged_files_are_read_or_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"own.{'npz' if kind == 'compressed' else kind}"
+    if kind == "npy":
+        npy(tmp_path, VECTORS)
+    elif kind == "csv":
+        path.write_text("id,label,a,b\nx,1,0.5,1e3\ny,2,-1,0\n")
+    else:
+        (np.savez if kind == "npz" else np.savez_compressed)(path, X=VECTORS, y=LABELS)
+    for number, content in enumerate(fuzzed(path.read_bytes(), 0, 400)):
+        path.write_bytes(content)
+        with contextlib.suppress(UnveilError):
+            (read_array if number % 2 else read_unlabelled)(path)
+
+
+def test_an_archive_that_needs_more_than_all_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = npz(tmp_path, X=np.zeros((1000, 1000), dtype=np.float32), y=np.zeros(1000, dtype=int))
+    real = os.sysconf
+    monkeypatch.setattr("os.sysconf", lambda name: 100 if name == "SC_PHYS_PAGES" else real(name))
+    with pytest.raises(UnveilError, match=r"holds arrays of .* save them as \.npy"):
+        read_array(path)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_are_read(tmp_path: Path, compression: int) -> None:
+    np.savez(tmp_path / "a.npz", X=VECTORS, y=LABELS)
+    with zipfile.ZipFile(tmp_path / "a.npz") as old, zipfile.ZipFile(tmp_path / "b.npz", "w", compression) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    assert (read_array(tmp_path / "b.npz").train.items.array == VECTORS).all()
+
+
+def test_an_encrypted_archive_and_another_version_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", X=VECTORS, y=LABELS)
+    whole = (tmp_path / "a.npz").read_bytes()
+    for place, value in ((6, 1), (4, 99), (8, 77)):  # flags, version needed, compression: in both headers
+        content = bytearray(whole)
+        for start in (whole.index(b"PK\x03\x04"), whole.index(b"PK\x01\x02") + 2):
+            content[start + place] = value
+        (tmp_path / "a.npz").write_bytes(content)
+        with pytest.raises(UnveilError, match=r"a\.npz"):
+            read_array(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("value", [1e300, -1e38, 1e16])
+def test_values_that_cannot_be_squared_are_named(tmp_path: Path, value: float) -> None:
+    array = np.zeros((3, 2))
+    array[2, 1] = value
+    np.save(tmp_path / "new.npy", array)
+    with pytest.raises(UnveilError, match=r"row 2 .*column 1 is"):
+        read_unlabelled(tmp_path / "new.npy")
+
+
+def test_labels_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    lone, none = np.array(["a", "b", "\ud800"]), np.array(["a", "b", "c"])
+    none.view(np.uint32)[-1] = 0x7FFFFFFF  # beyond the last character
+    for labels in (lone, none):
+        with pytest.raises(UnveilError, match=r"own\.npz"):
+            read_array(npz(tmp_path, X=VECTORS, y=labels))

@@ -174,6 +174,31 @@ def test_it_gives_up_after_so_many_drops_and_keeps_what_it_has(
     assert not to.exists()
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_a_file_that_is_too_large_is_refused_and_removed(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
+) -> None:
+    if not told:  # the server does not say how much will come
+        monkeypatch.setattr(Handler, "send_header", lambda self, key, value: None)
+    with pytest.raises(UnveilError, match="more than 500,000 bytes"):
+        download(server.url, tmp_path / "file.bin", checksum=MD5, most=500_000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_that_would_fill_the_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unveil.data.download.MOST_UNPACKED", 10_000)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(10**6))
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar:
+        info = tarfile.TarInfo("zeros")
+        info.size = 10**6
+        tar.addfile(info, io.BytesIO(bytes(10**6)))
+    for name in ("a.zip", "a.tar.gz"):
+        with pytest.raises(UnveilError, match="nothing was unpacked"):
+            extract(tmp_path / name, tmp_path / "into")
+        assert list((tmp_path / "into").iterdir()) == []
+
+
 def test_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:
     server.failures = (503, 429)
     to = tmp_path / "file.bin"

@@ -1,5 +1,6 @@
 """Image folders, and Omniglot as an array and as folders."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,11 @@ def test_a_broken_omniglot_drawing_is_named(tmp_path: Path) -> None:
 def test_a_folder_without_omniglot_says_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match="unveil data get omniglot"):
         read_omniglot(tmp_path)
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9/a.png", b"cat/caf\xe9.png", b"cat/\xff/a.png"])
+def test_names_that_are_not_utf8_are_told_at_once(tmp_path: Path, name: bytes) -> None:
+    draw(tmp_path / "cat" / "b.png")
+    draw(tmp_path / os.fsdecode(name))
+    with pytest.raises(UnveilError, match=r"is not UTF-8.*rename it"):
+        read_folder(tmp_path)

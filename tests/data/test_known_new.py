@@ -1,12 +1,13 @@
 """KNOWN and NEW as people have them, as one task."""
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from unveil.data.known_new import read_new, read_task
+from unveil.data.known_new import column_order, read_new, read_task
 from unveil.errors import UnveilError
 
 
@@ -74,3 +75,20 @@ def test_both_sides_are_of_one_kind(tmp_path: Path) -> None:
         read_task(tmp_path / "known.npz", tmp_path / "folder")
     with pytest.raises(UnveilError, match="there is no file or folder"):
         read_task(tmp_path / "known.npz", tmp_path / "gone")
+
+
+def test_ids_stay_unique_also_beside_those_that_are_made(tmp_path: Path) -> None:
+    (tmp_path / "known.csv").write_text("id,label,a\n1,x,0\nnew/1,y,1\n")
+    (tmp_path / "new.csv").write_text("id,a\n1,0\nnew/new/1,2\n2,3\n")
+    ids = read_task(tmp_path / "known.csv", tmp_path / "new.csv").ids
+    assert ids is not None
+    assert len(set(ids)) == 5
+    assert ids[2:] == ("new/new/new/1", "new/new/1", "2")
+
+
+def test_very_many_columns_are_matched_in_a_moment() -> None:
+    names = [f"column {number}" for number in range(100_000)]
+    begun = time.monotonic()
+    order = column_order(names[::-1], names, Path("new.csv"))
+    assert order == list(range(99_999, -1, -1))
+    assert time.monotonic() - begun < 5

@@ -46,3 +46,8 @@ def test_novel_names_differ_from_known_ones() -> None:
 def test_what_cannot_be_labels(bad: object) -> None:
     with pytest.raises(UnveilError):
         read_labels(bad, 3)
+
+
+def test_a_label_that_is_no_text_is_refused() -> None:
+    with pytest.raises(UnveilError, match="not valid text"):
+        read_labels(["a", "\udcff", None], 3)

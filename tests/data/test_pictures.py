@@ -1,5 +1,6 @@
 """Image files as pictures."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,46 @@ def test_a_file_that_is_no_picture_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.png").write_bytes(b"nothing")
     with pytest.raises(UnveilError, match=r"cannot read the image .*bad\.png"):
         read_image(tmp_path / "bad.png")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.png")
+    for path, reason in (
+        (tmp_path / "x.png", "no regular file"),
+        (tmp_path, "no regular"),
+        (tmp_path / "y", "no such"),
+    ):
+        with pytest.raises(UnveilError, match=reason):
+            read_image(path)
+
+
+def test_formats_that_start_other_programs_are_not_opened(tmp_path: Path) -> None:
+    Image.new("RGB", (4, 4)).save(tmp_path / "a.eps")
+    (tmp_path / "a.eps").rename(tmp_path / "a.png")
+    Image.open(tmp_path / "a.png").close()  # Pillow would
+    with pytest.raises(UnveilError, match=r"a\.png"):
+        read_image(tmp_path / "a.png")
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow's, of what it skips
+@pytest.mark.parametrize("kind", ["png", "jpeg", "webp", "bmp", "tiff", "gif", "avif"])
+def test_damaged_pictures_are_read_or_refused(tmp_path: Path, kind: str) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 10, 3), dtype=np.uint8)
+    path = tmp_path / "picture.jpg"
+    try:
+        Image.fromarray(pixels).save(path, format=kind)
+    except (KeyError, OSError):
+        pytest.skip(f"this Pillow does not write {kind}")
+    whole, draw = path.read_bytes(), np.random.default_rng(1)
+    for _ in range(60):
+        content = bytearray(whole)
+        for place in draw.integers(0, len(content), int(draw.integers(1, 8))):
+            content[place] = int(draw.integers(256))
+        path.write_bytes(content[: len(content) if draw.random() < 0.6 else int(draw.integers(len(content)))])
+        try:
+            read_image(path, at_least=4)
+        except UnveilError:
+            continue
 
 
 def test_crops_have_the_size_of_a_view() -> None:

@@ -4,6 +4,7 @@ import csv
 import errno
 import json
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from unveil import files, recipe
 from unveil.discovery.run import run_recipe
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
-from unveil.runs.reader import load
+from unveil.runs.reader import check_files, load
 from unveil.storage import LOCK
 from unveil.training import checkpoint
 
@@ -167,7 +168,9 @@ def test_another_seed_reuses_the_stored_training(tmp_path: Path) -> None:
     assert stages(tmp_path) == {"rotation": 1, "supervised": 1}
     now = content(tmp_path / "store")
     assert {path: now[path] for path in stored} == stored
-    assert {Path(path).name for path in now.keys() - stored.keys()} <= {"labels.npy", LOCK}  # its own k-means
+    assert {Path(path).name for path in now.keys() - stored.keys()} <= {
+        *("labels.npy", "labels.npy.sum", LOCK)  # its own k-means
+    }
     assert all(first["seconds"][stage] == second["seconds"][stage] for stage in ("rotation", "supervised"))
     assert (tmp_path / "a" / "predictions.csv").read_bytes() != (tmp_path / "b" / "predictions.csv").read_bytes()
 
@@ -198,6 +201,14 @@ def test_an_existing_run_is_never_written_over(done: tuple[Path, dict[str, Any]]
     before = content(folder)
     assert go(folder, "supervised.epochs=1", "machine.workers=0", resume=True) == record  # machines may differ
     assert content(folder) == before
+
+
+def test_what_a_process_has_left_that_was_killed_at_its_first_write_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / f".config.toml.{2**22 + 1}.part").write_text("name = ")  # no process has that number
+    (tmp_path / "run" / ".lock").touch()
+    go(tmp_path, "rotation.epochs=0", "discovery.epochs=0")
+    assert not list((tmp_path / "run").glob(".*.part"))
 
 
 def test_what_is_no_run_directory_is_left_alone(tmp_path: Path) -> None:
@@ -315,6 +326,7 @@ def test_a_budget_chooses_the_cache(tmp_path: Path, share: float, kind: str | No
     layouts = [json.loads(path.read_text()) for path in (tmp_path / "store").glob("*/layout.json")]
     if kind is None:
         assert not layouts
+        assert "the result differs" in record["warnings"][0]
         assert "cache" not in record["seconds"]
         return
     assert len(layouts) == 2  # training and test items
@@ -444,12 +456,81 @@ def test_a_crash_between_the_files_of_a_stage_leaves_none_that_looks_finished(
     assert stages(tmp_path) == {"rotation": 1}
 
 
-def test_damaged_files_of_the_store_are_named(tmp_path: Path) -> None:
-    go(tmp_path, "discovery.epochs=0", name="a")
-    (weights,) = (tmp_path / "store").glob("*/model.safetensors")
-    weights.write_bytes(weights.read_bytes()[:-10])
-    with pytest.raises(UnveilError, match="delete it to train again") as caught:
-        go(tmp_path, "discovery.epochs=0", "seed=1", name="b")
-    assert str(weights) in str(caught.value)
-    weights.unlink()
-    assert go(tmp_path, "discovery.epochs=0", "seed=1", name="b", resume=True)["kmeans"]
+STORED = ["rotation.epochs=1", "supervised.epochs=1", "machine.cache_views=1", "discovery.epochs=1"]
+PATTERNS = ["*/model.safetensors", "*/labels.npy", "*/views.bin", "*/layout.json", "*/stage.json"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stored")
+    go(folder, *STORED, name="a")
+    return folder
+
+
+@pytest.mark.parametrize("how", ["bit", "truncated", "empty"])
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_damaged_files_of_the_store_are_told_and_made_again(
+    tmp_path: Path, stored: Path, pattern: str, how: str
+) -> None:
+    shutil.copytree(stored / "store", tmp_path / "store")
+    found = sorted((tmp_path / "store").glob(pattern))
+    assert found
+    for path in found:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 4
+        path.write_bytes({"bit": content, "truncated": content[:-3], "empty": b""}[how])
+    record = go(tmp_path, *STORED, name="b")
+    warned = " ".join(record["warnings"])
+    assert all(str(path) in warned for path in found)
+    assert same_results(tmp_path / "b", stored / "a")
+    aside = list((tmp_path / "store").glob(f"{pattern}.damaged"))
+    assert len(aside) == (len(found) if pattern not in ("*/views.bin", "*/layout.json") else 0)  # a cache may be huge
+    assert not go(tmp_path, *STORED, "machine.checkpoint_seconds=9", name="c")["warnings"]
+
+
+def same_results(first: Path, second: Path) -> bool:
+    return (first / "predictions.csv").read_bytes() == (second / "predictions.csv").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["record.json", "features.npy", "items.csv"])
+def test_a_finished_run_with_a_damaged_file_is_made_again(tmp_path: Path, stored: Path, name: str) -> None:
+    shutil.copytree(stored / "store", tmp_path / "store")
+    shutil.copytree(stored / "a", tmp_path / "a")
+    path = tmp_path / "a" / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    go(tmp_path, *STORED, name="a", resume=True)
+    check_files(tmp_path / "a")
+    assert same_results(tmp_path / "a", stored / "a")
+    assert (tmp_path / "a" / "record.json.damaged").exists()
+
+
+@pytest.mark.parametrize("how", ["bit", "truncated"])
+def test_a_damaged_checkpoint_is_told_and_the_stage_starts_over(
+    tmp_path: Path, done: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("unveil.discovery.run.write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            go(tmp_path, "supervised.epochs=1")
+    path = tmp_path / "run" / "checkpoint.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 64
+    path.write_bytes(content if how == "bit" else content[:-50])
+    record = go(tmp_path, "supervised.epochs=1", resume=True)
+    assert str(path) in " ".join(record["warnings"])
+    assert same_results(tmp_path / "run", done[0] / "run")
+
+
+def test_a_run_does_not_go_on_with_other_data(tmp_path: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = [f"data.name={vectors}", *VECTORS]
+    with monkeypatch.context() as patch:
+        patch.setattr("unveil.discovery.run.write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            go(tmp_path, *quick)
+    with np.load(vectors) as stored:
+        arrays = dict(stored)
+    np.savez(vectors, **{**arrays, "X": arrays["X"][::-1]})
+    with pytest.raises(UnveilError, match="belongs to other data"):
+        go(tmp_path, *quick, resume=True)

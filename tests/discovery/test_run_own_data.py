@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,46 @@ def test_settings_that_cannot_be_leave_nothing_behind(folders: tuple[Path, Path]
         assert not (tmp_path / "run").exists()
 
 
+def save_arrays(folder: Path, seed: int = 0) -> tuple[Path, Path]:
+    """Blobs as known.npz and new.npy; another seed gives files of the same sizes."""
+    X, y = blobs(5, 20, seed)
+    np.savez(folder / "known.npz", X=X[:60], y=y[:60])
+    np.save(folder / "new.npy", X[60:])
+    return folder / "known.npz", folder / "new.npy"
+
+
+def test_an_interrupted_discovery_does_not_go_on_with_other_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays = save_arrays(tmp_path)
+    quick = ["data.n_novel=2", "rehearsals=0"]
+    with monkeypatch.context() as patch:
+        patch.setattr("unveil.discovery.run.write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            discover(*arrays, tmp_path / "run", *quick)
+    status = arrays[1].stat()
+    save_arrays(tmp_path, seed=1)
+    os.utime(arrays[1], ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert arrays[1].stat().st_size == status.st_size
+    with pytest.raises(UnveilError, match="other data or settings"):
+        discover(*arrays, tmp_path / "run", *quick)
+    save_arrays(tmp_path)
+    assert discover(*arrays, tmp_path / "run", *quick)["n_novel"] == 2
+    save_arrays(tmp_path, seed=1)
+    with pytest.raises(UnveilError, match="other data or settings"):
+        discover(*arrays, tmp_path / "run", *quick)
+
+
+def test_a_refused_command_does_not_occupy_its_directory(tmp_path: Path) -> None:
+    arrays = save_arrays(tmp_path)
+    quick = ["data.n_novel=2", "rehearsals=0"]
+    for mistake in ("discovery.method=nlc", "discovery.lr=nan", "data.n_novel=41", "machine.device=none"):
+        with pytest.raises(UnveilError):
+            discover(*arrays, tmp_path / "run", *quick, mistake)
+        assert not (tmp_path / "run" / "request.json").exists()
+    assert discover(*arrays, tmp_path / "run", *quick)["n_novel"] == 2
+
+
 def truth_of(rows: list[dict[str, str]]) -> list[int]:
     y = load_digits().target
     return [int(y[int(Path(row["id"]).stem)]) for row in rows]
@@ -71,8 +112,9 @@ def test_pictures_of_every_kind(run: Path) -> None:
 
 def test_a_finished_run_is_not_overwritten(run: Path, folders: tuple[Path, Path], tmp_path: Path) -> None:
     known, new = folders
-    with pytest.raises(UnveilError, match="already holds this discovery"):
-        discover(known, new, run, *PIXELS)
+    before = {path.name: path.stat().st_mtime_ns for path in run.iterdir() if path.is_file()}
+    assert discover(known, new, run, *PIXELS) == files.read_json(run / "record.json")
+    assert {path.name: path.stat().st_mtime_ns for path in run.iterdir() if path.is_file()} == before
     with pytest.raises(UnveilError, match="other data or settings"):
         discover(known, new, run, *PIXELS, "data.n_novel=4")
     (tmp_path / "mine.txt").write_text("precious")

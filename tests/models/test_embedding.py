@@ -1,6 +1,9 @@
 """Embeddings by a pretrained encoder: computed once, kept by content, and clear errors where a package is missing."""
 
+import io
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +94,61 @@ def test_unreadable_files_are_left_out_or_told(tmp_path: Path, calls: list[int])
     assert np.isnan(found).any(axis=1).tolist() == [False, True]
     with pytest.raises(UnveilError, match=r"bad\.png"):
         embedding(tmp_path / "store")(Items.of(files))
+
+
+@pytest.mark.parametrize("how", ["bit", "truncated", "empty"])
+def test_damaged_embeddings_are_told_and_made_again(tmp_path: Path, calls: list[int], how: str) -> None:
+    items = np.random.default_rng(0).integers(0, 256, (10, 20, 24, 3), dtype=np.uint8)
+    found = np.array(run(items, tmp_path))
+    (path,) = tmp_path.glob("*/embeddings.npy")
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 32
+    path.write_bytes({"bit": content, "truncated": content[:-40], "empty": b""}[how])
+    console = Console(record=True, quiet=False, file=io.StringIO(), width=500)
+    again = replace(embedding(tmp_path), console=console)(Items.of(items))
+    np.testing.assert_array_equal(again, found)
+    assert str(path) in console.export_text()
+    assert sum(calls) == 20
+    assert path.with_name("embeddings.npy.damaged").exists()
+
+
+def test_images_replaced_by_others_of_the_same_size_and_time_get_their_own_vectors(
+    tmp_path: Path, calls: list[int]
+) -> None:
+    paths = (tmp_path / "a.bmp", tmp_path / "b.bmp")
+    for path, color in zip(paths, ("red", "blue"), strict=True):
+        Image.new("RGB", (40, 40), color).save(path)
+        os.utime(path, ns=(0, 10**18))
+    before = np.array(run(paths, tmp_path / "store"))
+    first, second = (path.read_bytes() for path in paths)
+    for path, content in zip(paths, (second, first), strict=True):
+        path.write_bytes(content)
+        os.utime(path, ns=(0, 10**18))
+    np.testing.assert_array_equal(np.array(run(paths, tmp_path / "store")), before[::-1])
+
+
+def test_a_passing_read_error_is_not_kept(tmp_path: Path, calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = tuple(tmp_path / f"{color}.png" for color in ("red", "blue", "green"))
+    for path in paths:
+        Image.new("RGB", (40, 40), path.stem).save(path)
+    real = embed.read_image
+
+    def fails(path: Path, at_least: int = 0) -> Image.Image:
+        if path.stem == "blue":
+            raise UnveilError("cannot read the image: the network is gone")
+        return real(path, at_least)
+
+    monkeypatch.setattr(embed, "read_image", fails)
+    lost = embedding(tmp_path / "store")(Items.of(paths), skip_unreadable=True)
+    assert np.isnan(lost[:, 0]).tolist() == [False, True, False]
+    again = embedding(tmp_path / "store")(Items.of(paths), skip_unreadable=True)
+    assert np.isnan(again[:, 0]).tolist() == [False, True, False]
+    assert sum(calls) == 3
+    monkeypatch.undo()
+    monkeypatch.setattr(embed, "pretrained", lambda name, device: MEANS)
+    found = np.array(embedding(tmp_path / "store")(Items.of(paths)))
+    np.testing.assert_allclose(found, embedding(tmp_path / "other")(Items.of(paths)), atol=1e-6)
+    assert np.isfinite(found).all()
+
+
+MEANS = backbones.Pretrained("means", nn.Identity(), lambda x: x.mean(dim=(2, 3)), (0.5,) * 3, (0.25,) * 3)

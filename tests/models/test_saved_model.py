@@ -114,7 +114,7 @@ def test_damage_is_told(tmp_path: Path) -> None:
     fresh(*ENCODERS[0]).save(path)
     content = path.read_bytes()
     path.write_bytes(content[:-10])
-    assert "cannot be read" in error(path)
+    assert "is damaged" in error(path)
     flipped = bytearray(content)
     flipped[-5] ^= 1
     path.write_bytes(flipped)

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from blobs import blobs
 from PIL import Image
-from review_runs import made_run
+from review_runs import made_run, seal_again
 from sklearn.datasets import load_digits
 
 from unveil import files
@@ -90,7 +90,7 @@ def test_names_are_never_code(run: Path) -> None:
     record["summary"]["choice"] = ATTACK
     record["warnings"] += [ATTACK]
     record["source"]["known"] = ATTACK
-    files.write_json(other / "record.json", record)
+    seal_again(other, **record)
     page = build(load(other))
     outline = Outline(page)
     assert outline.count("script") == 2
@@ -182,6 +182,7 @@ def test_nearest_class_typical_and_doubtful(tmp_path: Path) -> None:
     features = np.load(folder / "features.npy")
     features[30:] = features[10:20].mean(axis=0) * 3 + 0.01 * features[30:]  # length must not count
     np.save(folder / "features.npy", features)
+    seal_again(folder)
     read_run = load(folder)
     (one,) = clusters.describe(read_run)
     assert one.nearest == "known 1"

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from PIL import Image
-from review_runs import KNOWN, make_run
+from review_runs import KNOWN, make_run, seal_again
 from starlette.testclient import TestClient
 
 from unveil.errors import UnveilError
@@ -379,6 +379,7 @@ def test_similar_and_duplicates(run: Run) -> None:
     pictures = np.array(run.pictures)
     pictures[33] = pictures[71]
     np.save(run.folder / "pictures.npy", pictures)
+    seal_again(run.folder)
     changed = load(run.folder)
     similar = SimilarItems(changed)
     rows, cosines = similar.similar(30, 5)

@@ -18,7 +18,7 @@ from unveil.pages.review.log import ConflictError, Log, TroubleError
 from unveil.runs.corrections import REJECTED, State, corrected_items, replay
 from unveil.runs.export import export
 from unveil.runs.reader import Run, load, read_items
-from unveil.runs.review_log import LOG, Entry, clean_name, parse_entries
+from unveil.runs.review_log import LAST, LOG, Entry, clean_name, parse_entries
 
 A, B, C, D = 2, 3, 4, 5
 """Clusters of the run: two classes are known, and each class has 12 items."""
@@ -236,6 +236,9 @@ def test_a_log_that_is_cut_is_read_again_and_a_deleted_one_is_said(run: Run) -> 
     log.act("name", {"cluster": A, "text": "fox"}, 0)
     log.act("name", {"cluster": B, "text": "owl"}, 1)
     log.path.write_bytes(log.path.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(UnveilError, match=r"has lost line 2 at its end: .* delete review\.last"):
+        log.refresh()
+    log.path.with_name(LAST).unlink()
     log.refresh()
     assert log.state.length == 1
     log.path.unlink()

@@ -1,5 +1,6 @@
 """Export: which formats a run can have, and what a CSV costs."""
 
+import csv
 import os
 import subprocess
 import sys
@@ -9,7 +10,9 @@ import pytest
 from review_runs import make_run, write_run
 
 from unveil.errors import UnveilError
-from unveil.runs.export import FORMATS, IMAGE_FORMATS, export, formats_for
+from unveil.pages.review.log import Log
+from unveil.runs.export import FORMATS, IMAGE_FORMATS, export, folder_names, formats_for
+from unveil.runs.reader import load
 
 
 @pytest.mark.parametrize("pictures", ["array", "none"])
@@ -51,3 +54,69 @@ def test_a_csv_needs_no_torch(tmp_path: Path) -> None:
     )
     assert result.stdout.splitlines()[-1] == "[]", result.stderr
     assert (run / "export-csv.csv").read_text().count(",fox,novel,") == 300
+
+
+LABELS = (
+    "a/b",
+    "a:b",
+    "tabby/cat",
+    "tabby_cat",
+    "c0.",
+    "c0",
+    "Fox",
+    "fox",
+    "é",
+    "e\u0301",
+    "..",
+    "../../x",
+    "/etc/x",
+    "",
+)
+HOSTILE = (*LABELS, "NUL", "con.txt", "x" * 300, "é" * 200, "y" * 118 + ". .hidden", "\n", "\udcff")
+
+
+def test_every_class_has_a_folder_of_its_own() -> None:
+    names = folder_names(HOSTILE)
+    assert set(names) == set(HOSTILE)
+    assert len({name.casefold() for name in names.values()}) == len(HOSTILE)
+    for name in names.values():
+        assert name == Path(name).name
+        assert not name.startswith(".")
+        assert len(name.encode()) < 200
+        assert name.partition(".")[0].upper() not in ("NUL", "CON")
+    assert names["tabby_cat"] == "tabby_cat"
+    assert names["c0"] == "c0"
+    assert folder_names(reversed(HOSTILE)) == names
+
+
+def test_classes_with_similar_names_are_not_merged(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", pictures="files", clusters=3)
+    log = Log(load(run))
+    for number, (cluster, name) in enumerate([(2, "a/b"), (3, "a:b"), (4, "../../a_b")]):
+        log.act("name", {"cluster": cluster, "text": name}, number)
+    folders = export(run, "folders", tmp_path / "deep" / "er" / "out")
+    assert [len(list(folder.iterdir())) for folder in folders.iterdir()] == [12, 12, 12]
+    assert sorted(path.name for path in (tmp_path / "deep" / "er").iterdir()) == ["out"]
+    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["er"]
+
+
+def test_a_spreadsheet_finds_no_formula(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    log = Log(load(run))
+    names = ("=cmd|' /C calc'!A0", "+1+1", "-2", "@SUM(A1)")
+    for number, name in enumerate(names):
+        log.act("name", {"cluster": 2 + number, "text": name}, number)
+    with export(run, "csv", tmp_path / "a.csv").open(newline="") as file:
+        found = list(dict.fromkeys(row["label"] for row in csv.DictReader(file)))
+    assert found == ["'=cmd|' /C calc'!A0", "'+1+1", "-2", "'@SUM(A1)"]  # a number is no formula
+
+
+@pytest.mark.parametrize("kind", ["csv", "folders"])
+def test_a_link_in_the_place_of_an_export_is_left_alone(tmp_path: Path, kind: str) -> None:
+    run = write_run(tmp_path / "run", pictures="files")
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "precious")
+    with pytest.raises(UnveilError, match="out is"):
+        export(run, kind, tmp_path / "out")
+    assert (tmp_path / "out").is_symlink()
+    assert not list((tmp_path / "precious").iterdir())

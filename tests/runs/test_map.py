@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from review_runs import made_run
+from review_runs import made_run, seal_again
 
 from unveil.pages.report.page import build
 from unveil.runs.map import layout_of, quick_layout, stored_layout
@@ -31,6 +31,7 @@ def test_map_is_kept_and_found_by_content(tmp_path: Path) -> None:
     assert (folder / "map.npz").stat().st_mtime_ns == written
     np.testing.assert_array_equal(again.xy, found.xy)
     np.save(folder / "features.npy", np.load(folder / "features.npy")[:, ::-1])
+    seal_again(folder)
     layout_of(load(folder), most=40)
     assert (folder / "map.npz").stat().st_mtime_ns != written
     for damaged in (b"broken", b"", b"PK\x03\x04broken"):
@@ -44,6 +45,7 @@ def test_map_of_few_and_of_equal_items(tmp_path: Path, sizes: list[int]) -> None
     pytest.importorskip("openTSNE")
     folder = made_run(tmp_path / "run", sizes)
     np.save(folder / "features.npy", np.ones((sum(sizes), 1), dtype=np.float32))
+    seal_again(folder)
     assert np.isfinite(layout_of(load(folder)).xy).all()
     assert build(load(folder))
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from review_runs import make_run, write_run
+from review_runs import make_run, seal_again, write_run
 
 from unveil import files
 from unveil.errors import UnveilError
-from unveil.runs.reader import load, read_items
+from unveil.runs.reader import check_files, load, read_items
 from unveil.runs.writer import MOST_INPUTS, PICTURE_SIDE, Contents, write
 
 CONTENTS = Contents(
@@ -133,15 +133,72 @@ def test_a_run_that_was_not_finished_does_not_look_finished(tmp_path: Path, monk
 def test_other_versions_and_damaged_files_are_named(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     (run / "rows.npz").write_bytes(b"damaged")
-    with pytest.raises(UnveilError, match=r"rows\.npz cannot be read"):
+    with pytest.raises(UnveilError, match=r"rows\.npz is damaged"):
         load(run)
-    record = files.read_json(run / "record.json")
-    files.write_json(run / "record.json", {**record, "schema": 99})
+    for content in (b"damaged", b"", b"PK\x03\x04damaged"):  # with checksums that agree
+        (run / "rows.npz").write_bytes(content)
+        seal_again(run)
+        with pytest.raises(UnveilError, match=r"rows\.npz cannot be read"):
+            load(run)
+    seal_again(run, schema=99)
     with pytest.raises(UnveilError, match="another version of unveil"):
         read_items(run)
     (run / "record.json").write_text("{")
     with pytest.raises(UnveilError, match=r"record\.json cannot be read"):
         load(run)
+
+
+def problem(folder: Path) -> str | None:
+    """What is wrong with a run; None where everything can be read."""
+    try:
+        check_files(folder)
+        run = load(folder)
+        _ = run.features, run.inputs, run.history
+    except UnveilError as error:
+        return str(error)
+    return None
+
+
+FILES = ("config.toml", "items.csv", "predictions.csv", "rows.npz", "features.npy", "pictures.npy", "metrics.jsonl")
+
+
+@pytest.mark.parametrize("name", ["record.json", *FILES, "inputs.npy"])
+def test_a_single_flipped_bit_is_found_and_the_file_is_named(tmp_path: Path, name: str) -> None:
+    """Every bit of the record, and bits all over the other files."""
+    history = [{"epoch": 0, "bce": 0.5}]
+    extra = {"inputs": np.ones((4, 3))} if name == "inputs.npy" else {"pictures": np.zeros((4, 2, 2, 1), np.uint8)}
+    write(tmp_path, replace(CONTENTS, history=history, **extra))
+    path = tmp_path / name
+    content = path.read_bytes()
+    check_files(tmp_path)
+    silent = []
+    for bit in range(0, 8 * len(content), 1 if name == "record.json" else max(1, len(content) // 20)):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        if (message := problem(tmp_path)) is None:
+            silent.append(bit)
+        else:
+            assert name in message
+    # a bit of white space, or of the name of the checksum itself, says nothing about the run
+    text = content.decode("latin1")
+    at = text.rfind('"checksum"') if name == "record.json" else -1
+    assert [bit for bit in silent if not (text[bit // 8].isspace() or 0 <= bit // 8 - at < len('"checksum"'))] == []
+
+
+@pytest.mark.parametrize("name", ["features.npy", "inputs.npy", "metrics.jsonl", "items.csv", "rows.npz"])
+def test_a_truncated_file_of_an_old_run_without_checksums_is_named(tmp_path: Path, name: str) -> None:
+    write(tmp_path, replace(CONTENTS, inputs=np.ones((4, 3)), history=[{"epoch": 0}, {"epoch": 1}]))
+    content = (tmp_path / name).read_bytes()
+    record = {key: value for key, value in load(tmp_path).record.items() if not key.startswith("checksum")}
+    files.write_json(tmp_path / "record.json", record)
+    for length in range(0, len(content), max(1, len(content) // 40)):
+        (tmp_path / name).write_bytes(content[:length])
+        message = problem(tmp_path)
+        if message is None:  # whole lines may be missing at the end of a text, and nothing tells
+            assert name in ("metrics.jsonl", "items.csv"), length
+        else:
+            assert name in message
 
 
 def test_metrics_that_training_has_written_stay(tmp_path: Path) -> None:

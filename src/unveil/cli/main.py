@@ -5,7 +5,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 from unveil import __version__
-from unveil.cli import data, experiments, own, results
+from unveil.cli import data, experiments, licenses, own, results
 from unveil.errors import UnveilError
 
 app = App(
@@ -14,7 +14,7 @@ app = App(
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-for command in (*experiments.COMMANDS, *own.COMMANDS, *results.COMMANDS, data.app):
+for command in (*experiments.COMMANDS, *own.COMMANDS, *results.COMMANDS, *licenses.COMMANDS, data.app):
     app.command(command)
 
 

@@ -193,7 +193,7 @@ def predict(
     from unveil.storage import default_store
 
     lines, skipped = predict_run(run, inputs, coverage=coverage, embeddings=store or default_store())
-    text = files.csv_text(["id", "label", "kind", "probability"], lines)
+    text = files.sheet_text(["id", "label", "kind", "probability"], lines)
     if out is None:
         print(text, end="")
     else:

@@ -1,9 +1,9 @@
 """Read user arrays of vectors or images: `.npz`, `.npy` with a labels file, `.csv`."""
 
 import csv
+import os
 import re
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,11 +17,15 @@ from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Images, Items, Vectors
 from unveil.data.readers import item_ids
 from unveil.errors import UnveilError
+from unveil.files import is_text
+from unveil.numerics import loses_in_float32
 
 SUFFIXES = (".npz", ".npy", ".csv")
 _ITEM_KEYS = ("X", "features", "images")
 _LABEL_KEYS = ("y", "labels")
 _TEST_KEYS = ("X_test", "y_test")
+LARGEST = 1e15
+"""Largest absolute value of a vector: sums of squares of larger ones do not fit float32."""
 _CHUNK = 1 << 24  # numbers checked at a time, so that a memory-mapped file is not loaded as a whole
 
 
@@ -39,18 +43,13 @@ def read_unlabelled(path: Path) -> tuple[Items, tuple[str, ...]]:
     """Items of a `.npz`, `.npy` or `.csv` file, and their ids where it has some. Labels in the file are ignored."""
     kind = path.suffix.lower()
     if kind == ".npz":
-        with _numpy_errors(path):
-            if not zipfile.is_zipfile(path):
-                raise ValueError("it is not a zip archive")
-            with np.load(path, allow_pickle=False) as file:
-                key = next((key for key in _ITEM_KEYS if key in file.files), None)
-                if key is None:
-                    raise UnveilError(f"{path} has no {' or '.join(_ITEM_KEYS)}; it holds {', '.join(file.files)}")
-                return Items.of(checked_items(file[key], f"{key} in {path}")), ()
+        arrays, held = _npz_arrays(path, _ITEM_KEYS)
+        key = next((key for key in _ITEM_KEYS if key in arrays), None)
+        if key is None:
+            raise UnveilError(f"{path} has no {' or '.join(_ITEM_KEYS)}; it holds {held}")
+        return Items.of(checked_items(arrays[key], f"{key} in {path}")), ()
     if kind == ".npy":
-        with _numpy_errors(path):
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        return Items.of(checked_items(array, str(path))), ()
+        return Items.of(checked_items(_npy_array(path), str(path))), ()
     if kind != ".csv":
         raise UnveilError(f"{path} is a {path.suffix or 'suffixless'} file; expected one of {', '.join(SUFFIXES)}")
     try:
@@ -79,17 +78,17 @@ def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
         raise UnveilError(
             f"{description}; expected vectors (n, features): reshape them, or save images as uint8 values 0..255"
         )
-    with np.errstate(over="ignore"):  # values that overflow float32 become inf and are reported below
-        vectors: Vectors = array.astype(np.float32, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # values that overflow float32 become inf, and are told below
+        vectors: Vectors = array if loses_in_float32(array) else array.astype(np.float32, copy=False)
     step = max(1, _CHUNK // vectors.shape[1])
     for start in range(0, len(vectors), step):
-        finite = np.isfinite(vectors[start : start + step]).all(axis=1)
-        if not finite.all():
-            row = start + int(np.argmin(finite))
-            column = int(np.argmin(np.isfinite(vectors[row])))
+        small = np.abs(vectors[start : start + step]) <= LARGEST  # false for NaN too
+        if not small.all():
+            row = start + int(np.argmin(small.all(axis=1)))
+            column = int(np.argmin(small[row - start]))
             raise UnveilError(
-                f"{where}: row {row} (counted from 0) is not finite: column {column} is {array[row, column]}; "
-                "expected numbers that fit float32: remove or repair such rows"
+                f"{where}: row {row} (counted from 0) is not finite, or too large to compute with: column {column} is "
+                f"{array[row, column]}; expected float32 numbers up to {LARGEST:g}: remove or repair such rows"
             )
     return vectors
 
@@ -111,10 +110,17 @@ def encode(labels: Sequence[str], where: str) -> tuple[tuple[str, ...], NDArray[
     empty = next((i for i, label in enumerate(labels) if not label), None)
     if empty is not None:
         raise UnveilError(f"{where}: row {empty} (counted from 0) has an empty label; every item needs one")
+    check_names(labels, where)
     classes = sorted(set(labels))
     if all(re.fullmatch("-?[0-9]{1,99}", label) for label in classes):
         classes.sort(key=int)
     return tuple(classes), _indices(labels, classes, where)
+
+
+def check_names(names: Sequence[str], where: str) -> None:
+    """Raise an error for a label or id that cannot be written as text (half of a pair of UTF-16)."""
+    if (bad := next((name for name in set(names) if not is_text(name)), None)) is not None:
+        raise UnveilError(f"{where}: the name {bad!r} is not valid text; rename it")
 
 
 def _indices(labels: Sequence[str], classes: Sequence[str], where: str) -> NDArray[np.int64]:
@@ -154,29 +160,69 @@ def _label_texts(labels: NDArray[Any], where: str) -> list[str]:
         )
     if labels.dtype.kind == "S":
         return [text.decode("utf-8", "replace") for text in labels.tolist()]
-    return [str(label) for label in labels.tolist()]
+    with _numpy_errors(Path(where)):  # numbers that are no characters
+        return [str(label) for label in labels.tolist()]
+
+
+def _npy_array(path: Path) -> NDArray[Any]:
+    """The array in a `.npy` file, memory-mapped."""
+    with _numpy_errors(path):
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            read_header = (
+                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            )
+            shape, _, dtype = read_header(file)
+        if 0 in shape:  # cannot be memory-mapped
+            return np.empty(shape, dtype)
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        return array
+
+
+def _npz_arrays(path: Path, wanted: Sequence[str]) -> tuple[dict[str, NDArray[Any]], str]:
+    """The wanted arrays of a `.npz` file, where it has them, and the names of all; others may hold anything."""
+    with _numpy_errors(path):
+        if not zipfile.is_zipfile(path):  # numpy would take it for another kind of file
+            raise ValueError("it is not a zip archive")
+        _check_memory(path, wanted)
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files if key in wanted}
+            return arrays, ", ".join(map(repr, file.files[:10])).replace("'", "") or "nothing"
+
+
+def _check_memory(path: Path, wanted: Sequence[str]) -> None:
+    """Raise an error where the arrays of an archive do not fit into the memory of this machine: a few bytes can become
+    very many."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(info.file_size for info in archive.infolist() if info.filename.removesuffix(".npy") in wanted)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > memory:
+        raise UnveilError(
+            f"{path} holds arrays of {size / 1e9:.0f} GB, and this machine has {memory / 1e9:.0f} GB of memory: "
+            "save them as .npy, which is not read as a whole"
+        )
 
 
 @contextmanager
 def _numpy_errors(path: Path) -> Iterator[None]:
-    """Turn errors of numpy into UnveilError: damaged files, and object arrays, which would have to be unpickled."""
+    """Turn errors of numpy into UnveilError: damaged files, and object arrays, which would have to be unpickled.
+
+    A damaged header or archive can raise nearly anything: a file is either read or refused by name.
+    """
     try:
         yield
-    except (OSError, ValueError, EOFError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
+    except UnveilError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UnveilError(
-            f"{path} cannot be read ({error}); expected plain numeric or text arrays saved by numpy, "
+            f"{path} cannot be read ({reason}); expected plain numeric or text arrays saved by numpy, "
             "with no Python objects in them: convert with .astype() and save again"
         ) from error
 
 
 def _read_npz(path: Path, name: str) -> Dataset:
-    wanted = _ITEM_KEYS + _LABEL_KEYS + _TEST_KEYS  # other arrays may hold anything
-    with _numpy_errors(path):
-        if not zipfile.is_zipfile(path):  # numpy would take it for another kind of file
-            raise ValueError("it is not a zip archive")
-        with np.load(path, allow_pickle=False) as file:
-            arrays: dict[str, NDArray[Any]] = {key: file[key] for key in file.files if key in wanted}
-            keys = ", ".join(file.files) or "nothing"
+    arrays, keys = _npz_arrays(path, _ITEM_KEYS + _LABEL_KEYS + _TEST_KEYS)
 
     def pick(names: tuple[str, ...]) -> str:
         if (key := next((key for key in names if key in arrays), None)) is None:
@@ -206,16 +252,7 @@ def _read_npz(path: Path, name: str) -> Dataset:
 
 
 def _read_npy(path: Path, name: str) -> Dataset:
-    with _numpy_errors(path):
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read_header = (
-                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            )
-            shape, _, dtype = read_header(file)
-        empty = 0 in shape  # cannot be memory-mapped
-        array: NDArray[Any] = np.empty(shape, dtype) if empty else np.load(path, mmap_mode="r", allow_pickle=False)
-    items = checked_items(array, str(path))
+    items = checked_items(_npy_array(path), str(path))
     candidates = (path.with_suffix(".labels.txt"), path.with_suffix(".txt"))
     if (file_of_labels := next((file for file in candidates if file.is_file()), None)) is None:
         raise UnveilError(

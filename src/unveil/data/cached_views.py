@@ -14,11 +14,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from unveil import checksums
 from unveil.data.views import Draw
+from unveil.errors import DamagedError
 from unveil.files import write_json
 
 TYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "uint8": torch.uint8}
 """uint8: 256 equal steps between a channel's smallest and largest value."""
+
+REMAKE = "it is made again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +82,7 @@ class CachedViews:
 
     def __init__(self, path: Path, device: torch.device, *, first_view_clean: bool = False) -> None:
         self.first_view_clean = first_view_clean
-        description = json.loads((path / "layout.json").read_text())
+        description = _description(path)
         self.seconds: float = description.pop("seconds")
         ranges = description.pop("range", None)
         self.range = None if ranges is None else Range(*(torch.tensor(values) for values in ranges)).to(device)
@@ -141,7 +145,8 @@ def build(path: Path, layout: Layout, chunks: Iterator[tuple[int, int, Tensor]],
     description = {**asdict(layout), "shape": list(layout.shape), "seconds": round(time.monotonic() - started, 2)}
     if ranges is not None:
         description["range"] = [ranges.low.tolist(), ranges.step.tolist()]
-    write_json(path / "layout.json", description)
+    description["content"] = checksums.of_file(path / "views.bin")
+    write_json(path / "layout.json", checksums.with_checksum(description))
 
 
 def _mapped(path: Path, layout: Layout, mode: Literal["r", "r+"]) -> "np.memmap[Any, Any]":
@@ -150,5 +155,20 @@ def _mapped(path: Path, layout: Layout, mode: Literal["r", "r+"]) -> "np.memmap[
 
 
 def complete(path: Path) -> bool:
-    """Whether `path` holds a complete cache."""
-    return (path / "layout.json").exists()
+    """Whether `path` holds a complete cache. One that is damaged is an error."""
+    if not (path / "layout.json").exists():
+        return False
+    if (content := _description(path, whole=True).get("content")) is not None:
+        checksums.verify(path / "views.bin", content, REMAKE)
+    return True
+
+
+def _description(path: Path, *, whole: bool = False) -> dict[str, Any]:
+    """layout.json; without its checksums, unless the `whole` of it is asked for."""
+    file = path / "layout.json"
+    try:
+        description = json.loads(file.read_text())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedError(f"{file} is damaged ({error}): {REMAKE}") from None
+    checksums.check_table(description, file, REMAKE)
+    return {key: value for key, value in description.items() if whole or key not in ("content", checksums.KEY)}

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image
 
 from unveil.data.arrays import SUFFIXES, read_array
 from unveil.data.dataset import Dataset, Split
 from unveil.data.download import Progress, download, extract
 from unveil.data.entries import CATALOG, Entry, exists_or_gz
-from unveil.data.folders import UNREADABLE, read_folder, read_omniglot
+from unveil.data.folders import read_folder, read_omniglot
+from unveil.data.pictures import open_image
 from unveil.errors import UnveilError
 
 __all__ = ["CATALOG", "Entry", "Status", "check", "data_root", "get", "load", "status"]
@@ -142,9 +142,9 @@ def _image_sides(files: tuple[Path, ...]) -> list[int]:
     sides: list[int] = []
     for file in files:
         try:
-            with Image.open(file) as image:
+            with open_image(file) as image:
                 image.load()
                 sides.append(min(image.size))
-        except UNREADABLE as error:
+        except Exception as error:  # a damaged file can raise nearly anything
             raise UnveilError(f"{file} is not a readable image ({error}); replace or remove it") from error
     return sides

@@ -22,6 +22,10 @@ Progress = Callable[[int, int | None], None]
 """Called with the number of bytes received so far and, if the server says it, the total."""
 
 _CHUNK = 1 << 18
+MOST_BYTES = 4 * 10**9
+"""Most bytes of a download: every data set of the catalog is smaller."""
+MOST_UNPACKED = 20 * 10**9
+"""Most bytes of what an archive holds."""
 _DROPPED = (ConnectionError, TimeoutError, http.client.HTTPException)
 
 
@@ -37,10 +41,12 @@ def download(
     progress: Progress | None = None,
     attempts: int = 5,
     pause: float = 1.0,
+    most: int = MOST_BYTES,
 ) -> Path:
     """Download `url` to the file `to`, resuming from `to.part`. `checksum` is `md5:…` or `sha256:…`.
 
-    A dropped connection is tried again, `attempts` times in all, after `pause`, 2·`pause`, 4·`pause`, … seconds.
+    A file of more than `most` bytes is refused. A dropped connection is tried again, `attempts` times in all, after
+    `pause`, 2·`pause`, 4·`pause`, … seconds.
     """
     if to.exists() and matches(to, checksum):
         return to
@@ -48,10 +54,10 @@ def download(
     with _writing(partial):
         to.parent.mkdir(parents=True, exist_ok=True)
         resumed = partial.exists()
-    _fetch(url, partial, checksum, progress or (lambda done, total: None), attempts, pause)
+    _fetch(url, partial, checksum, progress or (lambda done, total: None), attempts, pause, most)
     if resumed and not matches(partial, checksum):  # it may have been of another version: start over
         partial.unlink()
-        _fetch(url, partial, checksum, progress or (lambda done, total: None), attempts, pause)
+        _fetch(url, partial, checksum, progress or (lambda done, total: None), attempts, pause, most)
     if not matches(partial, checksum):
         size = partial.stat().st_size
         partial.unlink()
@@ -86,12 +92,12 @@ def extract(archive: Path, into: Path) -> None:
             _move(Path(scratch), into)
 
 
-def _fetch(url: str, partial: Path, checksum: str, progress: Progress, attempts: int, pause: float) -> None:
+def _fetch(url: str, partial: Path, checksum: str, progress: Progress, attempts: int, pause: float, most: int) -> None:
     for attempt in range(attempts):
         if attempt:
             time.sleep(pause * 2 ** (attempt - 1))
         try:
-            _fetch_once(url, partial, progress)
+            _fetch_once(url, partial, progress, most)
             return
         except _StartOverError:
             if matches(partial, checksum):  # it was complete already: the server has no more bytes
@@ -119,7 +125,7 @@ def _fetch(url: str, partial: Path, checksum: str, progress: Progress, attempts:
     raise UnveilError(f"{url}: gave up after {attempts} attempts ({problem}); try again later{hint}")
 
 
-def _fetch_once(url: str, partial: Path, progress: Progress) -> None:
+def _fetch_once(url: str, partial: Path, progress: Progress, most: int) -> None:
     received = partial.stat().st_size if partial.exists() else 0
     headers = {"User-Agent": "unveil"} | ({"Range": f"bytes={received}-"} if received else {})
     try:
@@ -135,15 +141,23 @@ def _fetch_once(url: str, partial: Path, progress: Progress) -> None:
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {received}-"):
             raise _StartOverError
         length = response.headers.get("Content-Length")
-        total = received + int(length) if length else None
+        total = received + int(length) if length and length.isdecimal() else None
+        _check_size(url, partial, total or 0, most)
         with _writing(partial), partial.open("ab" if received else "wb") as file:
             progress(received, total)
             while chunk := _read(response):
                 file.write(chunk)
                 received += len(chunk)
+                _check_size(url, partial, received, most)
                 progress(received, total)
     if total is not None and received < total:
         raise ConnectionError(f"the connection ended at {received} of {total} bytes")
+
+
+def _check_size(url: str, partial: Path, size: int, most: int) -> None:
+    if size > most:
+        partial.unlink(missing_ok=True)
+        raise UnveilError(f"{url} sends more than {most:,} bytes, which is not the file that was expected: stopped")
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
@@ -177,13 +191,20 @@ def _unpack(archive: Path, into: Path) -> None:
                     raise UnveilError(
                         f"{archive} is not safe: {name!r} is outside the target folder; nothing was unpacked"
                     )
+            _check_unpacked(archive, sum(info.file_size for info in zipped.infolist()))
             zipped.extractall(into)
         return
     with tarfile.open(archive) as tar:
+        _check_unpacked(archive, sum(member.size for member in tar))
         try:
             tar.extractall(into, filter="data")
         except tarfile.FilterError as error:
             raise UnveilError(f"{archive} is not safe ({error}); nothing was unpacked") from error
+
+
+def _check_unpacked(archive: Path, size: int) -> None:
+    if size > MOST_UNPACKED:
+        raise UnveilError(f"{archive} is not safe: it holds {size / 1e9:.0f} GB; nothing was unpacked")
 
 
 def _move(source: Path, into: Path) -> None:

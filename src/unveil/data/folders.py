@@ -2,8 +2,6 @@
 
 import difflib
 import os
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,11 +11,11 @@ from PIL import Image
 
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items
+from unveil.data.pictures import open_image
 from unveil.errors import UnveilError
+from unveil.files import is_text
 
 EXTENSIONS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
-UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
-"""Exceptions that Pillow raises for a file that is not an image or is cut off."""
 
 
 def image_files(folder: Path) -> tuple[Path, ...]:
@@ -27,6 +25,8 @@ def image_files(folder: Path) -> tuple[Path, ...]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         visible = (Path(parent, name) for name in names if not name.startswith("."))  # macOS writes `._x.jpg`
         images += (path for path in visible if path.suffix.lower() in EXTENSIONS)
+    if (bad := next((path for path in images if not is_text(str(path.relative_to(folder)))), None)) is not None:
+        raise UnveilError(f"the name {str(bad)!r} is not UTF-8, and cannot be written to a table: rename it")
     return tuple(sorted(images, key=lambda path: path.relative_to(folder).parts))
 
 
@@ -73,7 +73,10 @@ def read_omniglot(path: Path, alphabet: str | None = None) -> Dataset:
 def _subfolders(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    if (bad := next((name for name in names if not is_text(name)), None)) is not None:
+        raise UnveilError(f"the name of the folder {str(folder / bad)!r} is not UTF-8: rename it")
+    return names
 
 
 def _split_folders(folder: Path) -> tuple[Path, Path | None]:
@@ -130,7 +133,7 @@ def _omniglot_array(path: Path, alphabet: str | None) -> Iterator[tuple[str, NDA
                 if set(np.unique(labels)) != set(range(len(names))):
                     raise ValueError(f"the {subset} labels are not 0..{len(names) - 1}")
                 subsets.append((names, images, labels))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # a damaged archive can raise nearly anything
         raise UnveilError(f"{path} is not a valid omniglot32.npz ({error}); fetch it again") from error
     chosen = _chosen((str(name).split("/")[0] for names, _, _ in subsets for name in names), alphabet, path)
     for names, images, labels in subsets:
@@ -158,8 +161,8 @@ def _omniglot_folder(path: Path, alphabet: str | None) -> Iterator[tuple[str, ND
 
 def _omniglot_drawing(file: Path) -> NDArray[np.uint8]:
     try:
-        with Image.open(file) as image:
+        with open_image(file) as image:
             small = image.convert("L").resize((32, 32), Image.Resampling.LANCZOS)
-    except UNREADABLE as error:
+    except Exception as error:  # a damaged file can raise nearly anything
         raise UnveilError(f"{file} is not a readable image ({error})") from error
     return 255 - np.asarray(small, dtype=np.uint8)  # the original ink is black

@@ -9,6 +9,8 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data.file_hashes import hash_files
+
 Images = NDArray[np.uint8]
 """(n, height, width, channels) with 1 or 3 channels."""
 Vectors = NDArray[np.float32]
@@ -65,13 +67,11 @@ class Items:
             return Items(self.kind, (*self.values, *others.values))
         return Items(self.kind, np.concatenate([self.values, others.values]))
 
-    def fingerprint(self) -> str:
-        """A short hash of the content; for image files, of their names, sizes and modification times."""
+    def fingerprint(self, store: Path | None = None) -> str:
+        """A short hash of the content. With a store, image files that were read before are not read again."""
         digest = hashlib.sha256()
         if self.kind == "files":
-            for path in self.paths:
-                status = path.stat()
-                digest.update(f"{path.parent.name}/{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+            digest.update("\n".join(hash_files(self.paths, store)).encode())
             return digest.hexdigest()[:20]
         digest.update(f"{self.array.shape} {self.array.dtype}".encode())
         for piece in self.pieces():

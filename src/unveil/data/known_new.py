@@ -31,15 +31,28 @@ def read_task(known: Path, new: Path | None) -> Task:
         return task
     items, new_ids = read_new(new, columns)
     check_alike(train.items, items, known, new)
-    known_ids = set(train.ids)
     return Task(
         name=f"{known.resolve().stem}-{new.resolve().stem}",
         items=train.items.and_then(items),
-        ids=(*train.ids, *(f"new/{name}" if name in known_ids else name for name in new_ids)),
+        ids=(*train.ids, *_own_ids(new_ids, train.ids)),
         labels=np.concatenate([train.labels, np.full(len(items), UNLABELLED)]),
         known=labelled.classes,
         columns=columns,
     )
+
+
+def _own_ids(names: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """The names of new items; one that a known item has too gets `new/` before it, as often as needed."""
+    used, own = {*taken, *names}, []
+    known = set(taken)
+    for name in names:
+        unique = name
+        if name in known:
+            while unique in used:
+                unique = f"new/{unique}"
+            used.add(unique)
+        own.append(unique)
+    return own
 
 
 def read_new(path: Path, columns: Sequence[str] = ()) -> tuple[Items, tuple[str, ...]]:
@@ -71,7 +84,8 @@ def column_order(given: Sequence[str], wanted: Sequence[str], path: Path) -> lis
         return slice(None)
     index_of = {name: index for index, name in enumerate(given)}
     missing = [name for name in wanted if name not in index_of]
-    extra = [name for name in given if name not in set(wanted)]
+    expected = set(wanted)
+    extra = [name for name in given if name not in expected]
     if missing or extra:
         problems = [f"lacks {_listed(missing)}"] if missing else []
         problems += [f"has {_listed(extra)}, which known items do not have"] if extra else []

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
+from unveil.files import is_text
 
 PREFIXES = ("novel-", "new-", "cluster-", "discovered-")
 
@@ -62,7 +63,10 @@ def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
     ):
         known, index = np.unique(np.array(known_labels, dtype=np.int64), return_inverse=True)
         return _indexed(Classes(known), labelled, index)
-    known, index = np.unique(np.array([str(value) for value in known_labels], dtype=str), return_inverse=True)
+    texts = [str(value) for value in known_labels]
+    if (bad := next((text for text in texts if not is_text(text)), None)) is not None:
+        raise UnveilError(f"y has the label {bad!r}, which is not valid text: rename it")
+    known, index = np.unique(np.array(texts, dtype=str), return_inverse=True)
     return _indexed(Classes(known.astype(object)), labelled, index)
 
 

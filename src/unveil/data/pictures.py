@@ -1,5 +1,7 @@
 """Decode image files: upright, in RGB, cropped. Needs no torch."""
 
+import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,17 +12,43 @@ from unveil.errors import UnveilError
 from unveil.settings import Augment
 
 ImageFile.LOAD_TRUNCATED_IMAGES = False  # a cut-off file is an error, not a half grey picture
+FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "TIFF", "GIF", "AVIF")
+"""Formats that are decoded, whatever a file is called. Pillow knows more, some by starting other programs."""
+if most_pixels := os.environ.get("UNVEIL_MOST_PIXELS", ""):
+    Image.MAX_IMAGE_PIXELS = int(most_pixels) // 2 if most_pixels.isdecimal() else Image.MAX_IMAGE_PIXELS
+
+
+def open_image(path: Path) -> Image.Image:
+    """An image file, whose pixels are read later. Images of more than 179 million pixels (UNVEIL_MOST_PIXELS) and what
+    is no regular file (a pipe would wait for ever) are errors, as is anything that Pillow raises."""
+    try:
+        if not path.is_file():
+            raise UnveilError("it is no regular file" if path.exists() else "there is no such file")
+        return Image.open(path, formats=_formats())
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise _unreadable(path, error) from None
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
+
+
+def _unreadable(path: Path, error: Exception) -> UnveilError:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return UnveilError(f"cannot read the image {path} ({reason}): replace or remove the file")
 
 
 def read_image(path: Path, at_least: int = 0) -> Image.Image:
     """A file as RGB, upright. A JPEG is decoded at the smallest scale at which both sides have `at_least` pixels."""
+    picture = open_image(path)
     try:
-        picture: Image.Image = Image.open(path)
         if at_least:
             picture.draft("RGB", (at_least * 2, at_least * 2))
         return as_rgb(ImageOps.exif_transpose(picture))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise UnveilError(f"cannot read the image {path} ({error}): replace or remove the file") from None
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise _unreadable(path, error) from None
 
 
 def as_rgb(picture: Image.Image) -> Image.Image:

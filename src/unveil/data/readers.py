@@ -2,16 +2,16 @@
 
 import gzip
 import math
-import pickle
 import struct
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data import array_pickle
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Images, Items
 from unveil.errors import UnveilError
@@ -115,49 +115,18 @@ def _read_idx_pairs(folder: Path, name: str, classes: tuple[str, ...]) -> Datase
     return Dataset(name=name, classes=classes, train=split("train", "train"), test=split("t10k", "test"))
 
 
-def _latin1(text: str, encoding: str = "latin1") -> bytes:
-    """A replacement for `_codecs.encode` that allows only what pickles of protocol 2 need."""
-    if encoding != "latin1":
-        raise ValueError(f"unexpected encoding {encoding!r}")
-    return text.encode("latin1")
-
-
-_ALLOWED: dict[tuple[str, str], Any] = {
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-    ("_codecs", "encode"): _latin1,
-}
-for _package in ("numpy.core", "numpy._core"):  # names before and since numpy 2; the functions are taken from an array
-    _ALLOWED[f"{_package}.multiarray", "_reconstruct"] = np.empty(1).__reduce__()[0]
-    _ALLOWED[f"{_package}.numeric", "_frombuffer"] = np.empty(1).__reduce_ex__(5)[0]
-
-
-class _ArrayUnpickler(pickle.Unpickler):
-    """A restricted unpickler: a pickle can call whatever it names, and here it can only name parts of a numpy array."""
-
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        super().__init__(file, encoding="bytes")  # the original files were written by Python 2
-        self.path = path
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ALLOWED:
-            raise UnveilError(
-                f"unveil refuses to load {self.path}: it asks for {module}.{name}, which is no part of a numpy array. "
-                "The published CIFAR files do not; do not trust this one"
-            )
-        return _ALLOWED[module, name]
-
-
 def load_cifar_pickle(path: Path) -> Mapping[str, Any]:
     """The dictionary in a CIFAR batch, with text keys; nothing in the file is executed."""
     try:
-        with path.open("rb") as file:
-            record = _ArrayUnpickler(file, path).load()
-    except UnveilError:
-        raise
+        record = array_pickle.loads(path.read_bytes())
     except FileNotFoundError as error:
         raise UnveilError(f"{path} is missing; get the data with `unveil data get NAME`") from error
-    except Exception as error:  # a damaged pickle can raise nearly anything
+    except array_pickle.ForbiddenError as error:
+        raise UnveilError(
+            f"unveil refuses to load {path}: it asks for {error}, which is no part of a numpy array. "
+            "The published CIFAR files do not; do not trust this one"
+        ) from None
+    except (OSError, ValueError, TypeError, IndexError, OverflowError, MemoryError, struct.error) as error:
         raise UnveilError(f"{path} is damaged ({type(error).__name__}: {error}); {DOWNLOAD_AGAIN}") from error
     if not isinstance(record, dict):
         raise UnveilError(f"{path} holds a {type(record).__name__}, expected a CIFAR dictionary; {DOWNLOAD_AGAIN}")

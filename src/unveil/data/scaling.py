@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from unveil.data.conditioning import Conditioning
 from unveil.data.items import Vectors
 
 SAMPLE = 20_000  # rows from which the components are found
@@ -16,6 +17,8 @@ SAMPLE = 20_000  # rows from which the components are found
 class Reduction:
     """x → (x − center) / scale → unit length → principal components; every part may be left out."""
 
+    first: Conditioning | None = None
+    """Where the numbers need it, what is done to them before anything else."""
     center: Vectors | None = None
     scale: Vectors | None = None
     unit: bool = False
@@ -29,7 +32,7 @@ class Reduction:
 
     def __call__(self, x: NDArray[np.floating]) -> Vectors:
         """Vectors along the last dimension, reduced."""
-        reduced: Vectors = np.asarray(x, dtype=np.float32)
+        reduced: Vectors = np.asarray(x, dtype=np.float32) if self.first is None else self.first(x)
         if self.center is not None and self.scale is not None:
             reduced = (reduced - self.center) / self.scale
         if self.unit:
@@ -55,15 +58,18 @@ class Reduction:
     @property
     def n_inputs(self) -> int:
         """The number of features that it takes, where it knows."""
-        part = next((part for part in (self.center, self.mean) if part is not None), None)
+        offset = None if self.first is None else self.first.offset
+        part = next((part for part in (self.center, self.mean, offset) if part is not None), None)
         return 0 if part is None else len(part)
 
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything, to be stored; `from_arrays` is the way back."""
         parts = {name: getattr(self, name) for name in ("center", "scale", "mean", "axes", "shift")}
-        stored = {
+        stored: dict[str, NDArray[Any]] = {
             name: np.ascontiguousarray(part, dtype=np.float32) for name, part in parts.items() if part is not None
         }
+        if self.first is not None:
+            stored |= {f"first.{name}": part for name, part in self.first.arrays().items()}
         flags = {name: np.array([getattr(self, name)], dtype=np.float32) for name in ("unit", "unit_after")}
         return stored | flags
 
@@ -71,9 +77,12 @@ class Reduction:
     def from_arrays(arrays: dict[str, NDArray[np.float32]]) -> "Reduction":
         """What `arrays` returned."""
         parts: dict[str, Any] = {
-            name: bool(part[0]) if name in ("unit", "unit_after") else part for name, part in arrays.items()
+            name: bool(part[0]) if name in ("unit", "unit_after") else part
+            for name, part in arrays.items()
+            if not name.startswith("first.")
         }
-        return Reduction(**parts)
+        first = {name.removeprefix("first."): part for name, part in arrays.items() if name.startswith("first.")}
+        return Reduction(**parts, first=Conditioning(**first) if first else None)  # type: ignore[arg-type]
 
 
 def fit_reduction(
@@ -83,10 +92,9 @@ def fit_reduction(
     some = np.asarray(x[:: max(1, len(x) // SAMPLE)], dtype=np.float32)
     reduction = Reduction(unit=unit)
     if standardise:
-        spread = some.std(axis=0)
-        reduction = replace(
-            reduction, center=some.mean(axis=0), scale=np.where(spread > 1e-9, spread, 1).astype(np.float32)
-        )
+        spread, largest = some.std(axis=0), np.abs(some).max(axis=0, initial=0)
+        varied = (spread > 1e-9) | (spread > 1e-5 * largest)  # a column may be small as a whole
+        reduction = replace(reduction, center=some.mean(axis=0), scale=np.where(varied, spread, 1).astype(np.float32))
     if components is None:
         return reduction
     some = reduction(some)

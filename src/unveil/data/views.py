@@ -108,6 +108,7 @@ class VectorViews:
     def stream(self, draws: Sequence[Draw]) -> Iterator[tuple[Tensor, ...]]:
         for draw in draws:
             x = (torch.from_numpy(self.items[draw.rows]).to(self.device, non_blocking=True) - self.mean) / self.scale
+            x = x.float()
             clean = x if x.ndim == 2 else x[:, 0]
             yield tuple(clean if seed is None else self._perturbed(x, seed) for seed in draw.seeds)
 

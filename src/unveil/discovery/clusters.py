@@ -29,7 +29,7 @@ def kmeans(x: Matrix, clusters: int, seed: int, *, n_init: int = 10) -> Clusters
     """Plain k-means; centers come from a sample where there are very many rows."""
     rows = spread_rows(len(x), SAMPLE)
     sample = np.ascontiguousarray(x[rows], dtype=np.float32)
-    fitted = KMeans(min(clusters, len(sample)), n_init=n_init, random_state=seed).fit(sample)
+    fitted = KMeans(min(clusters, len(sample)), n_init=n_init, random_state=seed % 2**32).fit(sample)
     return assigned(x, fitted.cluster_centers_.astype(np.float32))
 
 
@@ -83,7 +83,7 @@ def _seeded(x: Matrix, known: Matrix, count: int, seed: int) -> Matrix:
     if count <= 0:
         return np.empty((0, x.shape[1]), dtype=np.float32)
     if len(known) == 0:
-        centers: Matrix = kmeans_plusplus(x, min(count, len(x)), random_state=seed)[0]
+        centers: Matrix = kmeans_plusplus(x, min(count, len(x)), random_state=seed % 2**32)[0]
         return centers
     draw = np.random.default_rng(seed)
     distances = _nearest(x, known)[1].astype(np.float64)

@@ -7,7 +7,7 @@ from unveil import recipe, storage
 from unveil.discovery.run import Corrections, run_own_data, run_recipe
 from unveil.errors import UnveilError
 from unveil.runs.corrections import REJECTED, current_state
-from unveil.runs.reader import load
+from unveil.runs.reader import load, verify_file
 from unveil.runs.review_log import LOG
 
 
@@ -16,7 +16,9 @@ def continue_run(
 ) -> dict[str, Any]:
     """A new run in `out`: named clusters become known classes, and rejected items stay out of their previous class."""
     corrections, unnamed = from_review(run)
-    source = load(run).record["source"]
+    record = load(run).record
+    source = record["source"]
+    verify_file(run, record, "config.toml")
     changes = {"data.n_novel": n_novel or max(1, unnamed)}
     settings = recipe.changed_at(recipe.read(run / "config.toml"), changes)
     if source["kind"] == "data set":

@@ -7,7 +7,7 @@ from typing import Any
 from unveil import files, recipe
 from unveil.errors import UnveilError
 from unveil.settings import Settings
-from unveil.storage import LOCK, identity
+from unveil.storage import identity
 
 
 def default_folder(settings: Settings, changed: bool) -> Path:
@@ -19,9 +19,7 @@ def default_folder(settings: Settings, changed: bool) -> Path:
 def check_directory(out: Path, settings: Settings, *, resume: bool) -> None:
     """Raise an error unless the directory is empty or holds this run."""
     config = out / "config.toml"
-    if out.exists() and not out.is_dir():
-        raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
-    if not out.exists() or not any(path.name != LOCK for path in out.iterdir()):
+    if is_unused(out):
         return
     if not config.exists():
         raise UnveilError(f"{out} is not empty and not a run directory: choose another --out")
@@ -32,10 +30,8 @@ def check_directory(out: Path, settings: Settings, *, resume: bool) -> None:
 
 
 def check_request(out: Path, settings: Settings, request: Mapping[str, Any]) -> None:
-    """Raise an error unless the directory is empty or holds an unfinished discovery of the same data and settings."""
-    if out.exists() and not out.is_dir():
-        raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
-    if not out.exists() or not any(not path.name.startswith(".") for path in out.iterdir()):
+    """Raise an error unless the directory is empty or holds a discovery of the same data and settings."""
+    if is_unused(out):
         return
     if not (out / "request.json").exists():
         raise UnveilError(f"{out} is not empty and holds no discovery: choose another --out")
@@ -43,5 +39,12 @@ def check_request(out: Path, settings: Settings, request: Mapping[str, Any]) -> 
     same = files.read_json(out / "request.json") == request
     if not same or (config.exists() and recipe.difference(recipe.read(config), settings)):
         raise UnveilError(f"{out} holds a discovery of other data or settings: choose another --out")
-    if (out / "record.json").exists():
-        raise UnveilError(f"{out} already holds this discovery, and it is finished: choose another --out")
+
+
+def is_unused(out: Path) -> bool:
+    """Whether nothing is there, or a directory with hidden files alone: a lock, or what a killed process has left."""
+    if not out.exists() and not out.is_symlink():
+        return True
+    if not out.is_dir():
+        raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
+    return all(path.name.startswith(".") for path in out.iterdir())

@@ -109,7 +109,7 @@ def discover(
         smaller = replace(smaller, n_novel=max(1, estimate.number))
     if training is not None:
         training.task = smaller
-    notes: list[str] = []
+    notes = list(scaled.notes)
     if smaller.known_in_unlabelled:
         _check_start(settings)
     elif truth is None:
@@ -148,7 +148,7 @@ def discover(
             plain = kmeans(training, "features")
         begun = None if start is None else start.labels
         trained = train_candidate(training, smaller, candidate, begun, storage, recognised)
-        notes += trained.warnings
+        notes += [*training.warnings, *trained.warnings]
     predictor = _predictor(training, trained, preparation, smaller, candidate, start, points)
     finished = _Finished(task, smaller, training, predictor, trained, start, plain, scaled.rows)
     return finished.result(

@@ -10,6 +10,7 @@ from sklearn.utils.validation import validate_data
 from unveil.data.arrays import checked_items
 from unveil.data.items import Items
 from unveil.errors import UnveilError
+from unveil.numerics import loses_in_float32
 
 PIECE = 65_536
 
@@ -61,7 +62,7 @@ def matrix_of(estimator: Any, X: Any, *, reset: bool) -> NDArray[np.floating]:
         small = checked.astype(np.float32, copy=False)
     if not np.isfinite(small).all():
         raise UnveilError("X has numbers too large for float32: scale them down")
-    return small
+    return checked if loses_in_float32(checked) else small
 
 
 def _check_finite(X: NDArray[np.floating]) -> None:

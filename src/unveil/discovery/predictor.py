@@ -18,7 +18,7 @@ from rich.console import Console
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialise
 
-from unveil import files, recipe, rng
+from unveil import checksums, files, recipe, rng
 from unveil.data.items import PIECE, Items, Rows
 from unveil.data.scaling import Reduction
 from unveil.data.views import VectorViews, make_views
@@ -243,7 +243,8 @@ class Predictor:
             **{key: getattr(self, key) for key in ("n_known", "n_novel", "known_in_unlabelled", "softness")},
         }
         arrays["format"] = np.array([FORMAT], dtype=np.float32)  # safetensors wants at least one array
-        files.write(folder / "predictor.safetensors", serialise(arrays, metadata={"predictor": json.dumps(values)}))
+        metadata = {"predictor": json.dumps(values), **checksums.METADATA}
+        files.write(folder / "predictor.safetensors", checksums.sealed(serialise(arrays, metadata=metadata)))
         if self.model is not None:
             self.model.save(folder / "model.safetensors")
 
@@ -252,10 +253,11 @@ class Predictor:
         """Load what `save` wrote; `embeddings`: the directory of stored embeddings."""
         path = folder / "predictor.safetensors"
         try:
+            checksums.check_sealed(path)
             with safe_open(path, framework="numpy") as file:
                 values = json.loads(file.metadata()["predictor"])
                 arrays: dict[str, Any] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, KeyError, ValueError, TypeError) as error:
+        except (OSError, SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
             reason = str(error).splitlines()[0]
             raise UnveilError(f"{path} cannot be read ({reason}): make the run again") from None
         if values.pop("format") != FORMAT:

@@ -96,7 +96,7 @@ def rehearse(
         hidden, truth = hide(source, rng.numpy(settings.seed, "rehearsal", number))
         before, hidden = hidden, hidden if shape is None else shape(hidden)
         own_storage = None if storage is None else storage.within(f"work/rehearsal-{number}")
-        own = replace(_shortened(settings), seed=settings.seed + number)
+        own = replace(_shortened(settings), seed=(settings.seed + number) % 2**32)
         in_vectors = None if shape_for_counting is None else clean_vectors(shape_for_counting(before))
         once = _Once(hidden, truth, own, candidates, own_storage, console, before, shape, in_vectors, counted)
         done.append(once.rehearsal())

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from unveil import files, recipe, rng
+from unveil.checksums import set_aside
 from unveil.data import catalog
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Rows
@@ -27,9 +28,10 @@ from unveil.discovery.directories import check_directory, check_request
 from unveil.discovery.discover import Discovery, discover
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.preparation import Preparation
-from unveil.errors import UnveilError
+from unveil.errors import DamagedError, UnveilError
 from unveil.methods.catalog import method_title
 from unveil.metrics import clustering_scores
+from unveil.runs.reader import check_files, read_record
 from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
 from unveil.storage import Storage, identity, locked
@@ -71,9 +73,7 @@ def run_recipe(
     """
     console = console or Console(stderr=True, markup=False)  # a path may have [brackets]
     check_directory(out, settings, resume=resume)
-    if (out / "record.json").exists():
-        console.print(f"{out} is already complete", soft_wrap=True)
-        record: dict[str, Any] = files.read_json(out / "record.json")
+    if (record := finished(out, console)) is not None:
         return record
     dataset = catalog.load(settings.data.name, root)
     shown, truth = make_task(dataset, settings.data)
@@ -90,9 +90,8 @@ def run_recipe(
     if corrections is not None:
         source["continues"] = corrections.source
     with locked(out, wait=False):
-        if (out / "record.json").exists():  # another process has just finished it
-            finished: dict[str, Any] = files.read_json(out / "record.json")
-            return finished
+        if (record := finished(out, console)) is not None:  # another process has just finished it
+            return record
         known = np.sort(rng.numpy(0, "look").permutation(np.flatnonzero(~is_new))[:MOST_KNOWN])
         rows = np.concatenate([known, np.flatnonzero(is_new)])
         run = _Run(
@@ -145,10 +144,13 @@ def run_own_data(
     if len(task.unlabelled) == 0:
         raise UnveilError(f"there is no new item in {new} (all have labels): nothing to discover")
     source = {"kind": "files", "known": str(known.resolve()), "new": str(new.resolve())}
-    request = {"source": source, "items": identity(ids=task.ids)}
+    content = [task.ids, task.items.fingerprint(stages), task.labels.tolist(), task.known]
+    request = {"source": source, "items": identity(content=content)}
     if corrections is not None:
         request["continues"] = corrections.source
     check_request(out, settings, request)
+    if (record := finished(out, console)) is not None:
+        return record
     preparation = prepare(task.items, settings, folder=stages)
     items, readable = preparation.encoded(task.items, console)
     shown = task if readable.all() else task.take(np.flatnonzero(readable))
@@ -163,6 +165,9 @@ def run_own_data(
     encoded = replace(shown, items=items)
     _check(encoded, settings, preparation)
     with locked(out, wait=False):
+        check_request(out, settings, request)  # another process may have been here
+        if (record := finished(out, console)) is not None:
+            return record
         files.write_json(out / "request.json", request)
         run = _Run(
             settings=settings,
@@ -176,6 +181,22 @@ def run_own_data(
             console=console,
         )
         return run.execute(skipped=skipped, begun=begun, notes=notes, corrections=corrections)
+
+
+def finished(out: Path, console: Console) -> dict[str, Any] | None:
+    """The record of a finished run; None where there is none. Where a file is damaged, the run has to be made again."""
+    path = out / "record.json"
+    if not path.exists():
+        return None
+    try:
+        check_files(out)
+    except DamagedError as error:
+        problem = str(error).rpartition(": ")[0]
+        console.print(f"warning: {problem}: the run is made again", style="yellow", soft_wrap=True)
+        set_aside(path)
+        return None
+    console.print(f"{out} is already complete", soft_wrap=True)
+    return read_record(out)
 
 
 def _check(task: Task, settings: Settings, preparation: Preparation) -> None:
@@ -269,6 +290,8 @@ class _Run:
         if begun is not None:
             seconds["other"] = round(max(0.0, time.monotonic() - begun - sum(seconds.values())), 1)
         last = {key: value for key, value in result.history[-1].items() if key != "seconds"} if result.history else {}
+        scores = self._kmeans_scores(result, new)
+        later = [] if result.training is None else [w for w in result.training.warnings if w not in result.warnings]
         return {
             "name": self.storage.run.resolve().name,
             "source": self.source,
@@ -280,9 +303,9 @@ class _Run:
             "estimate": None if result.estimate is None else result.estimate.to_json(),
             "forecast": result.forecast.to_json(),
             "metrics": last,
-            **self._kmeans_scores(result, new),
+            **scores,
             "seconds": seconds,
-            "warnings": list(result.warnings),
+            "warnings": [*result.warnings, *later],
             "skipped": list(skipped),
             **({} if result.cache is None else {"cache": result.cache}),
             "config": recipe.to_table(settings),

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from rich.console import Console
 
-from unveil.data.items import Rows
+from unveil.data.conditioning import conditioning
+from unveil.data.items import Items, Rows
 from unveil.data.task import Task
 from unveil.discovery.fit import clean_vectors
 from unveil.discovery.metric import SCALINGS, Metric, choose_metric
@@ -31,6 +32,8 @@ class Scaled:
     for_counting: Matrix | None = None
     """Vectors in which classes are counted, where they are not those of the task: without the whitening by known
     classes, which makes these tighter than novel ones and would count too many."""
+    notes: tuple[str, ...] = ()
+    """Sentences about numbers that were unusual."""
     unshaped: Task | None = None
     shape: Shape | None = None
     """Where known classes shaped the vectors: the task before that, and the function that shapes it. A rehearsal shapes
@@ -48,6 +51,13 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
         return Scaled(task=preparation.reduced(task), rows=np.arange(len(task)), preparation=preparation)
     rows = training_rows(task.labels, seed)
     smaller = task.take(rows)
+    needed, notes = conditioning(clean_vectors(smaller), task.columns)
+    for note in notes:
+        console.print(f"warning: {note}", style="yellow", soft_wrap=True)
+    if needed is not None:
+        smaller = replace(smaller, items=Items.of(needed(smaller.items.array)))
+    elif smaller.items.array.dtype != np.float32:
+        smaller = replace(smaller, items=Items.of(smaller.items.array.astype(np.float32)))
     x = clean_vectors(smaller)
     if scaling == "auto":
         if given == "auto":
@@ -55,18 +65,20 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
         else:
             reduction, reason = Metric(given).base(x), Metric(given).describe()
         console.print(reason, soft_wrap=True)
-        preparation = replace(preparation, reduction=reduction)
-        return Scaled(task=preparation.reduced(smaller), rows=rows, preparation=preparation)
+        reduced = replace(preparation, reduction=reduction).reduced(smaller)
+        preparation = replace(preparation, reduction=replace(reduction, first=needed))
+        return Scaled(task=reduced, rows=rows, preparation=preparation, notes=tuple(notes))
     metric = choose_metric(x, smaller.labels, SCALINGS if given == "auto" else (given,))
     console.print(metric.describe(), soft_wrap=True)
     base = metric.base(x)
     unshaped = replace(preparation, reduction=base).reduced(smaller)
     not_whitened = replace(metric, shrinkage=None)
-    preparation = replace(preparation, reduction=base.then(metric.shaping(clean_vectors(unshaped), smaller.labels)))
+    shaped = base.then(metric.shaping(clean_vectors(unshaped), smaller.labels))
     return Scaled(
-        task=preparation.reduced(smaller),
+        task=replace(preparation, reduction=shaped).reduced(smaller),
         rows=rows,
-        preparation=preparation,
+        preparation=replace(preparation, reduction=replace(shaped, first=needed)),
+        notes=tuple(notes),
         for_counting=clean_vectors(not_whitened.shaped(unshaped)),
         unshaped=unshaped,
         shape=metric.shaped,

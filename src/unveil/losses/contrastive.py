@@ -5,8 +5,9 @@ view, to the queue and, where given, to generated hard negatives.
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from unveil.losses import lengths
 
 
 def neighborhood_contrastive(
@@ -33,9 +34,10 @@ def neighborhood_contrastive(
     """
     if len(z) == 0:
         return z.sum()
-    z = F.normalize(z, dim=1)
+    z = lengths.unit(z)
     view = _to_view(z, z_hat)  # (B,)
-    stored = _to_queue(z, queue, unit) if cosines is None else cosines  # (B, M)
+    stored = _to_queue(z, queue, unit) if cosines is None else cosines.to(z.dtype)  # (B, M)
+    hard = None if hard is None else hard.to(z.dtype)
     k = min(k, stored.shape[1])
     logits = torch.cat([view[:, None], stored] + ([] if hard is None else [hard]), dim=1) / temperature
     partition = logits.logsumexp(dim=1)  # (B,)
@@ -68,7 +70,7 @@ def supervised_contrastive(
     """
     if len(z) == 0:
         return z.sum()
-    z = F.normalize(z, dim=1) / temperature
+    z = lengths.unit(z) / temperature
     view, stored = _to_view(z, z_hat), _to_queue(z, queue, unit)  # (B,), (B, M): cosines / τ
     partition = torch.logaddexp(view, stored.logsumexp(dim=1))
     same = (y[:, None] == queue_y[None, :]).to(stored.dtype)  # (B, M)
@@ -78,10 +80,10 @@ def supervised_contrastive(
 
 def _to_view(z: Tensor, z_hat: Tensor) -> Tensor:
     """Product of each query with its own second view at unit length, (B,)."""
-    return (z * F.normalize(z_hat.detach(), dim=1)).sum(dim=1)
+    return (z * lengths.unit(z_hat.detach()).to(z.dtype)).sum(dim=1)
 
 
 def _to_queue(z: Tensor, queue: Tensor, unit: bool) -> Tensor:
     """Products of each query with every queue entry at unit length, (B, M)."""
     queue = queue.detach()
-    return z @ (queue if unit else F.normalize(queue, dim=1)).T
+    return z @ (queue if unit else lengths.unit(queue)).to(z.dtype).T

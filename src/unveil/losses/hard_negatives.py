@@ -8,8 +8,9 @@ import itertools
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from unveil.losses import lengths
 
 
 def hard_negatives(
@@ -41,21 +42,26 @@ def hard_negatives(
     k_easy = min(k_easy, stored_u)
     if batch == 0 or k_easy == 0 or stored_l == 0 or rounds == 0 or not mixes:
         return z.new_zeros(batch, 0)
-    queue_u, queue_l = queue_u.detach(), queue_l.detach()
-    z = F.normalize(z, dim=1)
+    z = lengths.unit(z)
+    queue_u, queue_l = queue_u.detach().to(z.dtype), queue_l.detach().to(z.dtype)
+    if not unit:  # huge features are scaled down together, which no cosine notices
+        largest = torch.maximum(queue_u.abs().amax(), queue_l.abs().amax())
+        size = largest.where(largest > lengths.LARGE, 1.0)
+        queue_u, queue_l = queue_u / size, queue_l / size
+        products = None if products is None else products / size / size
     length_u, length_l = (None, None) if unit else (_lengths(queue_u), _lengths(queue_l))
     if cosines is None:
         zu, zl = z @ queue_u.T, z @ queue_l.T  # (B, M_u), (B, M_l)
         cosines_u = zu if length_u is None else zu / length_u
     else:
-        cosines_u = cosines[0]
+        cosines_u, cosines_l = (one.to(z.dtype) for one in cosines)
         zu = cosines_u if length_u is None else cosines_u * length_u
-        zl = cosines[1] if length_l is None else cosines[1] * length_l
+        zl = cosines_l if length_l is None else cosines_l * length_l
     with torch.no_grad():
         u = cosines_u.topk(k_easy, dim=1, largest=False, sorted=distinct).indices  # the easiest gets the first partner
         u = u.repeat(1, rounds)  # (B, rounds * k_easy)
         l = _partners(batch, rounds, k_easy, stored_l, distinct, generator, z.device)  # noqa: E741
-        ul = pair_products(queue_u, queue_l, u, l) if products is None else _at(products, u, l)
+        ul = pair_products(queue_u, queue_l, u, l) if products is None else _at(products, u, l).to(z.dtype)
         if length_u is not None and length_l is not None:
             squares = length_u**2, length_l**2
         uu, ll = (1.0, 1.0) if squares is None else (squares[0][u], squares[1][l])
@@ -80,14 +86,14 @@ def hardest_mixtures(
     """
     with torch.no_grad():
         z_a, z_b = za.gather(1, a), zb.gather(1, b)
-        lengths, mixed = [], []
+        inverse_lengths, mixed = [], []
         for mu in mixes:
             squared_lengths = mu**2 * squares[0] + (1 - mu) ** 2 * squares[1]
             square = squared_lengths + 2 * mu * (1 - mu) * ab
             # where a and b cancel, |ζ|² is rounding alone: below this floor it would make "cosines" far beyond 1
             floor = 32 * torch.finfo(za.dtype).eps * squared_lengths
-            lengths.append(square.clamp_min(floor).clamp_min_(1e-24).rsqrt_())  # 1 / |ζ|
-            mixed.append((mu * z_a + (1 - mu) * z_b) * lengths[-1])
+            inverse_lengths.append(square.clamp_min(floor).clamp_min_(1e-24).rsqrt_())  # 1 / |ζ|
+            mixed.append((mu * z_a + (1 - mu) * z_b) * inverse_lengths[-1])
         candidates = torch.cat(mixed, dim=1)  # (B, len(mixes) * P)
         chosen = candidates.topk(min(k_hard, candidates.shape[1]), dim=1, sorted=False).indices
         # The pair and the μ of each chosen mixture, (B, k_hard). Comparisons are cheaper than integer division, and a
@@ -97,7 +103,7 @@ def hardest_mixtures(
             later = chosen >= i * a.shape[1]
             pair = pair - later * a.shape[1]
             chosen_mu = chosen_mu + later.to(za.dtype) * (mu - previous)
-        scale = torch.cat(lengths, dim=1).gather(1, chosen)
+        scale = torch.cat(inverse_lengths, dim=1).gather(1, chosen)
         a, b = a.gather(1, pair), b.gather(1, pair)
     return (chosen_mu * za.gather(1, a) + (1 - chosen_mu) * zb.gather(1, b)) * scale
 

@@ -4,8 +4,9 @@ A sample always pairs with itself: the pair is its two views.
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from unveil.losses.lengths import unit
 
 
 def cosine_pairs(z: Tensor, threshold: float | Tensor = 0.95) -> Tensor:
@@ -51,7 +52,7 @@ def calibrated_threshold(z: Tensor, y: Tensor, default: float = 0.95) -> Tensor:
 
 
 def _cosines(z: Tensor) -> Tensor:
-    z = F.normalize(z.detach().to(torch.promote_types(z.dtype, torch.float32)), dim=1)
+    z = unit(z.detach().to(torch.promote_types(z.dtype, torch.float32)))
     return z @ z.T
 
 

@@ -1,8 +1,12 @@
 """Losses on the probabilities of a head: pairwise binary cross-entropy and consistency (Sec. 3.1)."""
 
+import torch
 from torch import Tensor
 
+from unveil.losses.lengths import at_least_float32
+
 EPS = 1e-7  # keeps log() finite where two predictions are disjoint
+HALF_EPS = 2.0**-13  # the same for predictions in float16, whose gradient has to fit there too
 
 
 def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
@@ -10,11 +14,14 @@ def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
 
     p, q: (B, C) probabilities of the two views; same: (B, B), true where a pair is assumed to share its class.
     """
-    agreement = p @ q.T  # (B, B): the probability that both views fall into one cluster
+    eps = _eps(p, q)
+    agreement = (
+        at_least_float32(p) @ at_least_float32(q).T
+    )  # (B, B): the probability that both views fall into one cluster
     if agreement.numel() == 0:
         return agreement.sum()
     likelihood = agreement.where(same.bool(), (1.0 - agreement).clamp_min(0.0))  # rounding may exceed 1
-    return -(likelihood + EPS).log().mean()
+    return -(likelihood + eps).log().mean()
 
 
 def pairwise_kl(p: Tensor, same: Tensor, margin: float = 2.0) -> Tensor:
@@ -24,12 +31,17 @@ def pairwise_kl(p: Tensor, same: Tensor, margin: float = 2.0) -> Tensor:
     """
     if len(p) == 0:
         return p.sum()
-    target = p.detach() + EPS
-    divergence = (target * target.log()).sum(dim=1) - (p + EPS).log() @ target.T  # (B, B): row i against target j
+    eps, p = _eps(p), at_least_float32(p)
+    target = p.detach() + eps
+    divergence = (target * target.log()).sum(dim=1) - (p + eps).log() @ target.T  # (B, B): row i against target j
     return divergence.where(same.bool(), (margin - divergence).clamp_min(0.0)).mean()
 
 
 def consistency(p: Tensor, p_hat: Tensor) -> Tensor:
     """ℓ_mse (Eq. 4) of one head: the mean squared difference of the two views' probabilities, (B, C) each."""
-    difference = (p - p_hat).square()
+    difference = (at_least_float32(p) - at_least_float32(p_hat)).square()
     return difference.mean() if difference.numel() else difference.sum()
+
+
+def _eps(*predictions: Tensor) -> float:
+    return HALF_EPS if any(one.dtype == torch.float16 for one in predictions) else EPS

@@ -3,6 +3,11 @@
 import torch
 from torch import Tensor
 
+from unveil.losses.lengths import at_least_float32
+
+LARGEST = 1e25
+"""Larger logits count as this: their differences and sums would not fit float32."""
+
 
 @torch.no_grad()
 def sinkhorn(cosines: Tensor, *, epsilon: float = 0.05, iterations: int = 3) -> Tensor:
@@ -11,7 +16,7 @@ def sinkhorn(cosines: Tensor, *, epsilon: float = 0.05, iterations: int = 3) -> 
     Q ∝ exp(cosines / ε); an iteration scales every column to the sum B/K, then every row to the sum 1. The rows sum to
     1 exactly, the columns to B/K in the limit. Computed with logarithms: a small ε does not overflow.
     """
-    log_q = cosines.float() / epsilon
+    log_q = (cosines.float() / epsilon).clamp(-LARGEST, LARGEST)
     for _ in range(iterations):
         log_q = log_q - log_q.logsumexp(dim=0, keepdim=True)  # B/K is the same for all, and the rows undo it
         log_q = log_q - log_q.logsumexp(dim=1, keepdim=True)
@@ -20,6 +25,10 @@ def sinkhorn(cosines: Tensor, *, epsilon: float = 0.05, iterations: int = 3) -> 
 
 def swapped_prediction(logits: Tensor, logits_hat: Tensor, targets: Tensor, targets_hat: Tensor) -> Tensor:
     """Cross-entropy of each view's prediction with the targets of the other view, (B, K) each; 0 of an empty batch."""
-    first = -(targets_hat * logits.log_softmax(dim=1)).sum()
-    second = -(targets * logits_hat.log_softmax(dim=1)).sum()
+    first = -(targets_hat * _log_softmax(logits)).sum()
+    second = -(targets * _log_softmax(logits_hat)).sum()
     return (first + second) / (2 * max(len(logits), 1))
+
+
+def _log_softmax(logits: Tensor) -> Tensor:
+    return at_least_float32(logits).clamp(-LARGEST, LARGEST).log_softmax(dim=1)

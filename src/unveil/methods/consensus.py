@@ -17,7 +17,7 @@ WARD_ROWS = 2500
 
 def kmeans_labels(x: Matrix, clusters: int, seed: int, n_init: int = 3) -> Labels:
     """Labels of plain k-means."""
-    labels: Labels = KMeans(clusters, n_init=n_init, random_state=seed).fit_predict(_contiguous(x))
+    labels: Labels = KMeans(clusters, n_init=n_init, random_state=seed % 2**32).fit_predict(_contiguous(x))
     return labels.astype(np.int64)
 
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from unveil import files, storage
+from unveil import checksums, storage
 from unveil.data.items import Images, Items, Vectors
 from unveil.data.pictures import read_image
-from unveil.errors import UnveilError
+from unveil.errors import DamagedError, UnveilError
 from unveil.models.pretrained import pretrained
 
 CHUNK = 32  # images at a time: their activations stay in a CPU's cache
@@ -48,14 +48,29 @@ class Embedding:
     def _stored(self, items: Items, skip_unreadable: bool) -> Vectors:
         """Load embeddings from the folder, memory-mapped; compute and store them first where they are missing."""
         assert self.folder is not None
-        identity = storage.identity(embed=[self.name, self.size], data=items.fingerprint())
-        path = self.folder / identity / "embeddings.npy"
+        content = items.fingerprint(self.folder)
+        path = self.folder / storage.identity(embed=[self.name, self.size], data=content) / "embeddings.npy"
         with storage.locked(path.parent):
-            if not path.exists():
-                computed = self._computed(items, skip_unreadable)
-                files.write_with(path, lambda file: np.save(file, computed, allow_pickle=False))
-        vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-        return vectors
+            vectors = self._sound(path)
+            if vectors is None:
+                vectors = self._computed(items, skip_unreadable)
+                if items.fingerprint(self.folder) != content:
+                    raise UnveilError("some images changed while they were read: run again when all are in place")
+                checksums.save_array(path, vectors)
+            elif (rows := _readable_now(items, vectors)).size:
+                vectors = np.array(vectors)
+                vectors[rows] = self._computed(items.take(rows), skip_unreadable=True)
+                checksums.save_array(path, vectors)
+        return checksums.load_array(path, "run again", mapped=True)
+
+    def _sound(self, path: Path) -> Vectors | None:
+        """Stored embeddings; None where there are none. Damaged ones are set aside."""
+        try:
+            return checksums.load_array(path, "it is made again", mapped=True) if path.exists() else None
+        except DamagedError as error:
+            aside = checksums.set_aside(path).name
+            self.console.print(f"warning: {error}; it was renamed to {aside}", style="yellow", soft_wrap=True)
+            return None
 
     def _computed(self, items: Items, skip_unreadable: bool) -> Vectors:
         return np.concatenate(list(self._pieces(items, skip_unreadable)))
@@ -75,6 +90,20 @@ class Embedding:
                 vectors = encoder.features(x).float().cpu().numpy()
             vectors[~readable] = np.nan
             yield vectors
+
+
+def _readable_now(items: Items, vectors: Vectors) -> NDArray[np.int64]:
+    """Rows of images that could not be read when their embeddings were stored, and can be read now."""
+    missing = np.flatnonzero(np.isnan(vectors[:, 0])) if items.kind == "files" else np.zeros(0, dtype=np.int64)
+    return missing[[_is_readable(items.paths[row]) for row in missing]] if len(missing) else missing
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        read_image(path)
+    except UnveilError:
+        return False
+    return True
 
 
 def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Tensor, NDArray[np.bool_]]:

@@ -13,8 +13,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor, nn
 
-from unveil import files, rng, settings
-from unveil.errors import UnveilError
+from unveil import checksums, files, rng, settings
+from unveil.errors import DamagedError, UnveilError
 from unveil.models.encoder import Encoder, build_encoder
 from unveil.models.freeze import frozen
 from unveil.models.heads import Head, describe_head, drawn
@@ -102,7 +102,7 @@ class Model(nn.Module):
         """Weights and architecture in one safetensors file."""
         state = {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}
         description = json.dumps({**_architecture(self), "digest": _digest(state)})
-        files.write(path, serialise(state, metadata={KEY: description}))
+        files.write(path, checksums.sealed(serialise(state, metadata={KEY: description, **checksums.METADATA})))
 
     @staticmethod
     def load(path: Path) -> "Model":
@@ -110,12 +110,14 @@ class Model(nn.Module):
         if not path.is_file():
             raise UnveilError(f"there is no model at {path}: check the path")
         try:
+            checksums.check_sealed(path)
             with safe_open(path, framework="pt") as file:
                 metadata = file.metadata() or {}
                 state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, ValueError, AttributeError, RecursionError) as error:
+            what = "is damaged" if isinstance(error, DamagedError) else "cannot be read"
             reason = str(error).splitlines()[0]
-            raise UnveilError(f"{path} cannot be read ({reason}): copy it again, or train again") from None
+            raise UnveilError(f"{path} {what} ({reason}): copy it again, or train again") from None
         if KEY not in metadata:
             raise UnveilError(f"{path} holds weights without an architecture: give a file that Model.save wrote")
         newer = False

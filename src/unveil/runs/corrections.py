@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
 from unveil.runs.reader import Run, load, read_items
-from unveil.runs.review_log import LOG, Entry, clean_name, parse_entries, typed_name
+from unveil.runs.review_log import LAST, LOG, Entry, check_end, clean_name, parse_entries, read_last, typed_name
 
 REJECTED = -1
 """The label of items that belong to no class."""
@@ -354,7 +354,12 @@ def replay(state: State, entries: Iterable[Entry], path: Path) -> State:
 def current_state(run: Run) -> State:
     """The labels and classes after the review, or as the run left them where there was none."""
     path = run.folder / LOG
-    entries = parse_entries(path.read_bytes(), path)[0] if path.exists() else []
+    noted = read_last(path)
+    try:
+        entries = parse_entries(path.read_bytes(), path)[0] if path.exists() else []
+    except OSError as error:
+        raise UnveilError(f"{path} cannot be read ({error.strerror or error}): check the file") from None
+    check_end(path, noted, entries)
     return replay(State(run), entries, path)
 
 
@@ -405,7 +410,7 @@ def decisions(state: State) -> dict[str, int]:
 
 def corrected_items(folder: Path) -> list[dict[str, str]]:
     """items.csv with labels and kinds as they are after the review; rejected items have an empty label."""
-    if not (folder / LOG).exists():
+    if not (folder / LOG).exists() and not (folder / LAST).exists():
         return read_items(folder)
     state, items = current_state(load(folder)), read_items(folder)
     kinds = {REJECTED: ("", REJECTED_KIND)}

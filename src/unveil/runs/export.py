@@ -2,10 +2,12 @@
 
 import importlib.util
 import json
+import os
 import shutil
 import sys
+import unicodedata
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 from unveil import files
 from unveil.errors import UnveilError
 from unveil.runs.corrections import REJECTED_KIND, corrected_items
-from unveil.runs.reader import Run, read_items
+from unveil.runs.reader import Run, load, read_items
 
 Rows = list[dict[str, str]]
 
@@ -30,8 +32,11 @@ def export(run: Path, kind: str, out: Path | None, *, all_items: bool = False, o
     rows = [row for row in items if all_items or row["part"] == "new"]
     suffix = {"folders": "", "fiftyone": ""}.get(kind, f".{'json' if kind in ('coco', 'label-studio') else kind}")
     target = out or run / f"export-{kind}{suffix}"
-    if kind in ("folders", "fiftyone") and target.exists() and any(target.iterdir()):
-        raise UnveilError(f"{target} is not empty: choose another --out")
+    if kind in ("folders", "fiftyone"):
+        if target.is_symlink() or (target.exists() and not target.is_dir()):
+            raise UnveilError(f"{target} is not a folder: choose another --out")
+        if target.exists() and any(target.iterdir()):
+            raise UnveilError(f"{target} is not empty: choose another --out")
     write(rows, run, target)
     return target
 
@@ -46,22 +51,23 @@ def formats_for(run: Run) -> tuple[str, ...]:
 
 def _csv(rows: Rows, run: Path, out: Path) -> None:
     header = ["id", "label", "kind", "confidence", "path"]
-    files.write(out, files.csv_text(header, ([row[key] for key in header] for row in rows)))
+    files.write(out, files.sheet_text(header, ([row[key] for key in header] for row in rows)))
 
 
 def _npz(rows: Rows, run: Path, out: Path) -> None:
     arrays: dict[str, Any] = {key: np.array([row[key] for row in rows], dtype=str) for key in ("id", "label", "kind")}
     arrays["confidence"] = np.array([float(row["confidence"]) for row in rows], dtype=np.float32)
     row_of = {item["id"]: number for number, item in enumerate(read_items(run))}
-    features = np.load(run / "features.npy", mmap_mode="r", allow_pickle=False)
-    arrays["features"] = features[[row_of[row["id"]] for row in rows]]
+    arrays["features"] = load(run).features[[row_of[row["id"]] for row in rows]]
     files.write_with(out, lambda file: np.savez_compressed(file, **arrays))
 
 
 def _folders(rows: Rows, run: Path, out: Path) -> None:
     """A folder for each class with links to its images, or copies where the file system has no links."""
-    for row in _with_images(_without_rejected(rows)):
-        folder = out / safe_name(row["label"])
+    rows = _with_images(_without_rejected(rows))
+    name_of = folder_names({row["label"] for row in rows})
+    for row in rows:
+        folder = out / name_of[row["label"]]
         folder.mkdir(parents=True, exist_ok=True)
         _link_or_copy(Path(row["path"]), folder / safe_name(row["id"].replace("/", "__")))
 
@@ -145,14 +151,36 @@ FORMATS: dict[str, Callable[[Rows, Path, Path], None]] = {
     "fiftyone": _fiftyone,
     "parquet": _parquet,
 }
+RESERVED = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
+"""Names that Windows does not allow."""
 IMAGE_FORMATS = ("folders", "coco", "fiftyone")
 """Formats that refer to image files."""
 
 
 def safe_name(text: str) -> str:
     """A label or id as the name of one folder or file: without separators, not hidden, not too long."""
-    name = "".join("_" if c in '/\\:*?"<>|' or ord(c) < 32 else c for c in text).strip(" .")
-    return (name or "_")[-120:]
+    name = "".join("_" if c in '/\\:*?"<>|' or ord(c) < 32 or not files.is_text(c) else c for c in text)
+    short = name.encode()[-120:].decode("utf-8", "ignore").strip(" .")  # 255 bytes are the most on many systems
+    return f"_{short}" if short.partition(".")[0].upper() in RESERVED or not short else short
+
+
+def folder_names(labels: Iterable[str]) -> dict[str, str]:
+    """A folder name for each label; different labels have different ones, also where upper and lower case are alike."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for label in sorted(labels, key=lambda label: (safe_name(label) != label, label)):  # what fits keeps its name
+        number, name = 1, safe_name(label)
+        while _folded(name) in taken:
+            number += 1
+            name = f"{safe_name(label)}-{number}"
+        taken.add(_folded(name))
+        names[label] = name
+    return names
+
+
+def _folded(name: str) -> str:
+    """Equal for names that some file system takes for the same."""
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _without_rejected(rows: Rows) -> Rows:
@@ -170,7 +198,7 @@ def _with_images(rows: Rows) -> Rows:
 
 def _link_or_copy(source: Path, target: Path) -> None:
     number, first = 1, target
-    while target.exists():
+    while os.path.lexists(target):
         target = first.with_name(f"{first.stem}-{number}{first.suffix}")
         number += 1
     try:
@@ -180,7 +208,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
 
 
 def _size(path: Path) -> tuple[int, int]:
-    from PIL import Image  # late: a CSV needs none
+    from unveil.data.pictures import open_image  # late: a CSV needs none
 
-    with Image.open(path) as image:
+    with open_image(path) as image:
         return image.size

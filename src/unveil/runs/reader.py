@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil import files
-from unveil.errors import UnveilError
-from unveil.runs.writer import SCHEMA
+from unveil import checksums, files
+from unveil.errors import DamagedError, UnveilError
+from unveil.runs.writer import ITEM_COLUMNS, SCHEMA
 
 if TYPE_CHECKING:
     from PIL import Image
+
+AGAIN = "run it again in a new directory, or copy it again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,13 +98,26 @@ class Run:
 
     def _array(self, name: str) -> Any:
         path = self.folder / name
-        return np.load(path, mmap_mode="r", allow_pickle=False) if path.exists() else None
+        if not path.exists():
+            return None
+        verify_file(self.folder, self.record, name)
+        array = checksums.read_array(path, AGAIN)
+        if len(array) != len(self.ids):
+            raise UnveilError(f"{path} and items.csv have different numbers of items: {AGAIN}")
+        return array
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
         """Metrics by epoch; empty where nothing was trained."""
         path = self.folder / "metrics.jsonl"
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+        if not path.exists():
+            return []
+        verify_file(self.folder, self.record, path.name)
+        try:
+            lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError, RecursionError) as error:
+            raise UnveilError(f"{path} cannot be read ({error}): delete it, or {AGAIN}") from None
+        return [line for line in lines if isinstance(line, dict)]
 
     def column(self, number: int) -> str:
         """The name of a column of `inputs`, counted from 0."""
@@ -136,15 +151,10 @@ class Run:
 
 def load(folder: Path) -> Run:
     """Read a finished run."""
-    record, items = read_record(folder), _items(folder)
-    path = folder / "rows.npz"
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            rows = {key: stored[key] for key in ("labels", "confidence", "typicality", "kmeans")}
-    except (OSError, ValueError, KeyError) as error:
-        raise UnveilError(f"{path} cannot be read ({error}): run it again") from None
+    record = read_record(folder)
+    items, rows = _items(folder, record), _rows(folder, record)
     if any(len(values) != len(items) for values in rows.values()):
-        raise UnveilError(f"{path} and items.csv have different numbers of items: run it again")
+        raise UnveilError(f"{folder / 'rows.npz'} and items.csv have different numbers of items: {AGAIN}")
     return Run(
         folder=folder,
         ids=tuple(item["id"] for item in items),
@@ -171,21 +181,53 @@ def read_record(folder: Path) -> dict[str, Any]:
             f"{folder} holds no finished discovery (record.json): give the run directory of `discover` or `run`"
         )
     record: dict[str, Any] = files.read_json(path)
+    checksums.check_table(record, path, AGAIN)
     if record.get("schema") != SCHEMA:
         raise UnveilError(f"{path} was written by another version of unveil: run it again in a new directory")
+    if not all(isinstance(record.get(key), list) for key in ("known", "novel")):
+        raise DamagedError(f"{path} is damaged (it names no classes): {AGAIN}")
     return record
+
+
+def verify_file(folder: Path, record: dict[str, Any], name: str) -> None:
+    """Raise an error where a file of the run is not the one that the record knows."""
+    sums = record.get("checksums") or {}
+    if isinstance(sums, dict) and name in sums:
+        checksums.verify(folder / name, str(sums[name]), AGAIN)
+
+
+def check_files(folder: Path) -> None:
+    """Raise an error where any file of a finished run is missing or damaged."""
+    record = read_record(folder)
+    for name in record.get("checksums") or {}:
+        verify_file(folder, record, name)
 
 
 def read_items(folder: Path) -> list[dict[str, str]]:
     """The lines of items.csv of a finished run, with its columns as keys."""
-    read_record(folder)
-    return _items(folder)
+    return _items(folder, read_record(folder))
 
 
-def _items(folder: Path) -> list[dict[str, str]]:
+def _items(folder: Path, record: dict[str, Any]) -> list[dict[str, str]]:
     path = folder / "items.csv"
+    verify_file(folder, record, path.name)
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+            lines = csv.DictReader(file)
+            columns, items = tuple(lines.fieldnames or ()), list(lines)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnveilError(f"{path} cannot be read ({error}): run it again") from None
+        raise UnveilError(f"{path} cannot be read ({error}): {AGAIN}") from None
+    if columns != ITEM_COLUMNS or any(None in item or None in item.values() for item in items):
+        raise UnveilError(f"{path} is damaged (its columns are not {', '.join(ITEM_COLUMNS)}): {AGAIN}")
+    return items
+
+
+def _rows(folder: Path, record: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """The arrays of rows.npz."""
+    path = folder / "rows.npz"
+    verify_file(folder, record, path.name)
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {key: stored[key] for key in ("labels", "confidence", "typicality", "kmeans")}
+    except Exception as error:  # a damaged archive can raise nearly anything
+        raise UnveilError(f"{path} cannot be read ({error}): {AGAIN}") from None

@@ -14,12 +14,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil import files
+from unveil import checksums, files
 
 SCHEMA = 1
 """Version of the layout of the directory; the reader refuses others."""
 ITEM_COLUMNS = ("id", "part", "given", "label", "kind", "confidence", "path")
 PREDICTION_COLUMNS = ("id", "label", "kind", "confidence")
+SUMMED = (
+    "config.toml",
+    "items.csv",
+    "predictions.csv",
+    "rows.npz",
+    "features.npy",
+    "pictures.npy",
+    "inputs.npy",
+    "metrics.jsonl",
+    "model.safetensors",
+    "predictor.safetensors",
+)
+"""Files whose checksums are in the record."""
 PICTURE_SIDE = 64
 """Pictures that came as an array are reduced to at most this many pixels a side."""
 MOST_INPUTS = 20_000_000
@@ -111,6 +124,8 @@ def write(folder: Path, contents: Contents) -> dict[str, Any]:
         lines = (json.dumps(dict(line)) + "\n" for line in contents.history)
         files.write(folder / "metrics.jsonl", "".join(lines))
     record: dict[str, Any] = json.loads(json.dumps(_complete(contents)))
+    sums = {name: checksums.of_file(folder / name) for name in SUMMED if (folder / name).exists()}
+    record = checksums.with_checksum({**record, "checksums": sums})
     files.write_json(folder / "record.json", record)
     return record
 
@@ -164,6 +179,6 @@ def _write_tables(folder: Path, contents: Contents) -> None:
         lines.append((name, part, contents.given[row], label, kind, f"{contents.confidence[row]:.6f}", paths[row]))
     files.write(folder / "items.csv", files.csv_text(ITEM_COLUMNS, lines))
     new = [(name, label, kind, confidence) for name, part, _, label, kind, confidence, _ in lines if part == "new"]
-    files.write(folder / "predictions.csv", files.csv_text(PREDICTION_COLUMNS, new))
+    files.write(folder / "predictions.csv", files.sheet_text(PREDICTION_COLUMNS, new))
     if contents.truth is not None:
         files.write(folder / "truth.csv", files.csv_text(("id", "label"), contents.truth.items()))

@@ -10,8 +10,12 @@ from safetensors.torch import save as serialise
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from unveil import checksums
 from unveil.errors import UnveilError
 from unveil.files import write
+
+NAME = "checkpoint.safetensors"
+UNREADABLE = (SafetensorError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, OSError, RecursionError)
 
 
 def fresh() -> dict[str, Any]:
@@ -20,28 +24,31 @@ def fresh() -> dict[str, Any]:
 
 
 def save(path: Path, module: nn.Module, optimizer: Optimizer, progress: dict[str, Any]) -> None:
-    """Store the module's state (queues and positions too), the optimizer's and `progress` (JSON)."""
+    """Store the module's state (queues and positions too), the optimizer's and `progress` (JSON), with a checksum."""
     tensors = {f"module.{name}": value.contiguous() for name, value in module.state_dict().items()}
     for index, state in optimizer.state_dict()["state"].items():
         for name, value in state.items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer.{index}.{name}"] = value.contiguous()
-    write(path, serialise(tensors, metadata={"progress": json.dumps(progress)}))
+    _write(path, tensors, {"progress": json.dumps(progress)})
 
 
-def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, Any] | None:
-    """Bring module and optimizer to the stored state; returns `progress`, or None where nothing is stored."""
+def restore(path: Path, module: nn.Module, optimizer: Optimizer, made_from: str = "") -> dict[str, Any] | None:
+    """Bring module and optimizer to the stored state; returns `progress`, or None where nothing is stored.
+
+    `made_from`: a hash of what is trained on. A checkpoint of anything else is an error.
+    """
     if not path.exists():
         return None
     try:
-        with safe_open(path, framework="pt") as file:
-            progress: dict[str, Any] = json.loads(file.metadata()["progress"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        tensors, metadata = _read(path)
+        progress: dict[str, Any] = json.loads(metadata["progress"])
+        if progress.get("made_from", made_from) != made_from:
+            raise ValueError("it belongs to other data: they have changed since")
         module.load_state_dict({n.removeprefix("module."): t for n, t in tensors.items() if n.startswith("module.")})
-    except (SafetensorError, RuntimeError, KeyError, ValueError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+    except UNREADABLE as error:
         raise UnveilError(
-            f"the checkpoint {path} cannot be used ({reason}): delete it to start this stage over"
+            f"the checkpoint {path} cannot be used ({_reason(error)}): delete it to start this stage over"
         ) from None
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for name, tensor in tensors.items():
@@ -55,16 +62,44 @@ def restore(path: Path, module: nn.Module, optimizer: Optimizer) -> dict[str, An
     return progress
 
 
+def set_aside_damaged(path: Path) -> str:
+    """Rename a file that `save` or `save_model` wrote and that cannot be read any more; returns a warning, or nothing.
+
+    A file that belongs to another network or other data is not damaged and stays.
+    """
+    if not path.exists():
+        return ""
+    try:
+        _read(path)
+    except UNREADABLE as error:
+        aside = checksums.set_aside(path)
+        return f"{path} is damaged ({_reason(error)}): it was renamed to {aside.name}, and is made again"
+    return ""
+
+
 def save_model(path: Path, module: nn.Module) -> None:
-    """Write the weights alone."""
-    write(path, serialise({name: value.contiguous() for name, value in module.state_dict().items()}))
+    """Write the weights alone, with a checksum."""
+    _write(path, {name: value.contiguous() for name, value in module.state_dict().items()}, {})
 
 
 def load_model(path: Path, module: nn.Module) -> None:
     """Load weights that `save_model` wrote."""
     try:
-        with safe_open(path, framework="pt") as file:
-            module.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-    except (SafetensorError, RuntimeError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UnveilError(f"{path} cannot be used as weights ({reason}): delete it to train again") from None
+        module.load_state_dict(_read(path)[0])
+    except UNREADABLE as error:
+        raise UnveilError(f"{path} cannot be used as weights ({_reason(error)}): delete it to train again") from None
+
+
+def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    write(path, checksums.sealed(serialise(tensors, metadata=metadata | checksums.METADATA)))
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a file, whose checksum is verified."""
+    checksums.check_sealed(path)
+    with safe_open(path, framework="pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118 (no mapping)
+
+
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -31,18 +31,20 @@ def train(
     every_seconds: float,
     progress: Progress,
     after_epoch: Callable[[int], Metrics],
+    made_from: str = "",
 ) -> list[Metrics]:
     """Train for `config.epochs`; returns the metrics by epoch.
 
     With a `folder` training goes on from the checkpoint there and leaves checkpoints and `metrics.jsonl` in it; without
-    one nothing is written. `after_epoch` evaluates, and what it returns joins the epoch's mean losses. No step waits
-    for the device: values are read for checkpoints, log lines and at the end of an epoch alone.
+    one nothing is written. `made_from` is a hash of the data, which a checkpoint must have too. `after_epoch`
+    evaluates, and what it returns joins the epoch's mean losses. No step waits for the device: values are read for
+    checkpoints, log lines and at the end of an epoch alone.
     """
-    path = None if folder is None else folder / "checkpoint.safetensors"
+    path = None if folder is None else folder / checkpoint.NAME
 
     # The optimizer, and the state of an interrupted training where there is one.
     optimizer = make_optimizer(config, method.trained())
-    state = (None if path is None else checkpoint.restore(path, method, optimizer)) or checkpoint.fresh()
+    state = (None if path is None else checkpoint.restore(path, method, optimizer, made_from)) or checkpoint.fresh()
     sums = {name: torch.tensor(value, device=loader.device) for name, value in state["sums"].items()}
     history: list[Metrics] = state["history"]
     steps, step = loader.steps(), int(state["step"])
@@ -56,6 +58,7 @@ def train(
             return
         totals = {name: value.item() for name, value in sums.items()}
         record = {"epoch": epoch, "step": step, "sums": totals, "seconds": saved - started, "history": history}
+        record["made_from"] = made_from
         checkpoint.save(path, method, optimizer, record)
 
     progress.start(epochs=config.epochs, steps=steps, done=state["epoch"] * steps + step)

@@ -26,9 +26,10 @@ from unveil.models.inference import features
 from unveil.models.similarity import Similarity
 from unveil.numerics import Labels
 from unveil.settings import Stage
+from unveil.training import checkpoint
 from unveil.training.evaluation import warnings
 from unveil.training.loop import Metrics
-from unveil.training.stored_stages import cache_trunk, kmeans, train_or_reuse, train_stage
+from unveil.training.stored_stages import cache_trunk, kmeans, starting_point, train_or_reuse, train_stage
 from unveil.training.training import Training
 
 
@@ -78,13 +79,15 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
     folder = None if training.storage is None else training.storage.run
     head = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
     model.novel_head = head = head.to(training.device)
+    if folder is not None:
+        training.tell(checkpoint.set_aside_damaged(folder / checkpoint.NAME))
     if config.novel_head == "weights":
         if not load_head(head, training.settings.encoder, "novel_head"):
             raise UnveilError(
                 "discovery.novel_head is 'weights', but encoder.weights names no file with a novel head: "
                 "set discovery.novel_head=random"
             )
-    elif config.novel_head != "random" and not (folder is not None and (folder / "checkpoint.safetensors").exists()):
+    elif config.novel_head != "random" and not (folder is not None and (folder / checkpoint.NAME).exists()):
         z = features(model, training.views, task.unlabelled)
         if start is None:
             start = kmeans(training, "tail" if config.novel_head == "inputs" else "features")
@@ -101,7 +104,9 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
     if not method.trains:
         return _without_training(training, method)
     loader = _discovery_loader(training, method)
-    history = train_stage(training, "discovery", config, method, loader, folder, _evaluation(training, method))
+    made_from = "" if folder is None else starting_point(training)
+    evaluation = _evaluation(training, method)
+    history = train_stage(training, "discovery", config, method, loader, folder, evaluation, made_from)
     training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
     return history
 
@@ -131,8 +136,7 @@ def _evaluation(training: Training, method: Method) -> Callable[[], Metrics]:
         for warning in warnings(metrics, training.task.n_clusters, training.settings.discovery, method):
             if (name := warning.partition(":")[0]) not in seen:
                 seen.add(name)
-                training.warnings.append(warning)
-                training.console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+                training.tell(warning)
         return metrics
 
     return evaluate

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import nn
 
-from unveil import files, recipe, storage
+from unveil import checksums, files, recipe, storage
 from unveil.data.cached_views import CachedViews
 from unveil.data.items import Items
 from unveil.data.loader import Loader
 from unveil.data.task import UNLABELLED
 from unveil.data.views import Views
+from unveil.errors import DamagedError, UnveilError
 from unveil.hardware import commit
 from unveil.methods.method import Method
 from unveil.models.inference import features, inputs
@@ -67,22 +68,42 @@ def train_or_reuse(
     folder = training.storage.stages / training.trained_by
     with storage.locked(folder):
         weights = folder / "model.safetensors"
+        for path in (weights, folder / checkpoint.NAME):
+            training.tell(checkpoint.set_aside_damaged(path))
+        description = folder / "stage.json"
         if not weights.exists():
             history = train_stage(training, stage, config, method, loader, folder, evaluate)
-            description = {
-                "stage": stage,
-                "settings": table,
-                "seconds": history[-1]["seconds"],
-                "history": history,
-                "commit": commit(),
-            }
-            files.write_json(folder / "stage.json", description)
+            _describe(description, stage, table, history)
             checkpoint.save_model(weights, weights_of)  # last: it marks the stage as finished
-            (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+            (folder / checkpoint.NAME).unlink(missing_ok=True)
         else:
             training.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
         checkpoint.load_model(weights, weights_of)
-        training.seconds[stage] = files.read_json(folder / "stage.json")["seconds"]
+        try:
+            training.seconds[stage] = _seconds(description)
+        except DamagedError as error:  # the weights are sound, and nothing else is needed
+            aside = f"; it was renamed to {checksums.set_aside(description).name}" if description.exists() else ""
+            training.tell(f"{error}{aside}")
+            _describe(description, stage, table, [])
+            training.seconds[stage] = 0.0
+
+
+def _describe(path: Path, stage: str, settings: dict[str, Any], history: list[Metrics]) -> None:
+    """Write stage.json."""
+    seconds = history[-1]["seconds"] if history else 0.0
+    description = {"stage": stage, "settings": settings, "seconds": seconds, "history": history, "commit": commit()}
+    files.write_json(path, checksums.with_checksum(description))
+
+
+def _seconds(path: Path) -> float:
+    """How long a stored stage took."""
+    advice = "the time of the stage is not known any more"
+    try:
+        description = files.read_json(path)
+        checksums.check_table(description, path, advice)
+        return float(description["seconds"])
+    except (UnveilError, KeyError, TypeError, ValueError):
+        raise DamagedError(f"{path} is damaged: {advice}") from None
 
 
 def train_stage(
@@ -93,6 +114,7 @@ def train_stage(
     loader: Loader,
     folder: Path | None,
     evaluate: Callable[[], Metrics],
+    made_from: str = "",
 ) -> list[Metrics]:
     def after_epoch(epoch: int) -> Metrics:
         last = epoch + 1 == config.epochs
@@ -102,11 +124,20 @@ def train_stage(
         method,
         loader,
         config,
+        made_from=made_from,
         folder=folder,
         every_seconds=training.settings.machine.checkpoint_seconds,
         progress=Bar(stage, training.console),
         after_epoch=after_epoch,
     )
+
+
+def starting_point(training: Training) -> str:
+    """A hash of what a discovery begins with: items, labels, number of classes, weights. A stored stage needs none: the
+    name of its folder is one."""
+    task = training.task
+    labels = [_labels_id(task.labels), task.n_novel, task.known_in_unlabelled]
+    return storage.identity(data=training.data_id, labels=labels, after=training.trained_by)
 
 
 def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> Labels:
@@ -128,11 +159,14 @@ def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> L
     made_from = [where, trained, training.data_id, _labels_id(task.labels), task.n_clusters, seed]
     path = training.storage.stages / storage.identity(kmeans=made_from) / "labels.npy"
     with storage.locked(path.parent):
-        if not path.exists():
-            fitted = fit()
-            files.write_with(path, lambda file: np.save(file, fitted, allow_pickle=False))
-    stored: Labels = np.load(path, allow_pickle=False)
-    return stored
+        if path.exists():
+            try:
+                return checksums.load_array(path, "it is made again").astype(np.int64)
+            except DamagedError as error:
+                training.tell(f"{error}; it was renamed to {checksums.set_aside(path).name}")
+        fitted = fit()
+        checksums.save_array(path, fitted)
+    return fitted
 
 
 def _points(training: Training, where: str) -> NDArray[np.float32]:
@@ -173,12 +207,20 @@ def _cached(
     assert items is not None
     made_from = {
         "trunk": training.trunk_by or _untrained(training.model.encoder.trunk, training.settings),
-        "data": items.fingerprint(),
+        "data": items.fingerprint(training.storage.stages),
         "augment": recipe.changed(training.settings.augment),
         **({"scaled_by": training.data_id} if items.kind == "vectors" else {}),
     }
-    folder, console = training.storage.stages, training.console
-    return cached_views(source, training.model, count, most=most, made_from=made_from, folder=folder, console=console)
+    return cached_views(
+        source,
+        training.model,
+        count,
+        most=most,
+        made_from=made_from,
+        folder=training.storage.stages,
+        console=training.console,
+        tell=training.tell,
+    )
 
 
 def _trained_on(training: Training, rows: Labels, with_labels: bool) -> tuple[str, str]:

@@ -56,8 +56,15 @@ class Training:
     @property
     def data_id(self) -> str:
         """A hash of the items; computed once, and only where something is stored."""
-        self._data_id = self._data_id or self.task.items.fingerprint()
+        store = None if self.storage is None else self.storage.stages
+        self._data_id = self._data_id or self.task.items.fingerprint(store)
         return self._data_id
+
+    def tell(self, warning: str) -> None:
+        """Print a warning, and keep it for the record; an empty one is none."""
+        if warning:
+            self.warnings.append(warning)
+            self.console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
 
     def make_views(self, items: Items, like: Views | None = None) -> Views:
         """Views of items as the settings say; test items are scaled `like` the training items."""

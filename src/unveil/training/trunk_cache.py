@@ -1,7 +1,7 @@
 """Keeps the frozen trunk's outputs for some views of each item, so that an epoch of discovery costs only the tail."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from unveil import storage as store
 from unveil.data.cached_views import CachedViews, Layout, build, complete, smaller
 from unveil.data.loader import clean_draws
 from unveil.data.views import Draw, Views
+from unveil.errors import DamagedError
 from unveil.models.model import Model
 
 CHUNK = 500  # items at a time
@@ -31,12 +32,13 @@ def cached_views(
     made_from: dict[str, Any],
     folder: Path,
     console: Console,
+    tell: Callable[[str], None],
 ) -> CachedViews | None:
     """The stored views of `source`, in `folder`; they are computed first where they are missing.
 
     A cache that exceeds `most` bytes or the free disk space stores one byte per value, then fewer views; where even
-    that does not fit, a warning is printed and None returned. `made_from` names what the outputs depend on: the
-    trunk, the data and the augmentation.
+    that does not fit, None is returned. Either changes the result, so `tell` is called with a warning. `made_from`
+    names what the outputs depend on: the trunk, the data and the augmentation.
     """
     dtype = "bfloat16" if model.precision == torch.bfloat16 else "float16"
     wanted = Layout(items=len(source), views=views, shape=_output_shape(source, model), dtype=dtype)
@@ -49,21 +51,35 @@ def cached_views(
             continue
         with store.locked(path):
             free = shutil.disk_usage(path).free
-            if not complete(path):
+            if not _usable(path, tell):
                 if free < layout.bytes + SPARE:
                     continue
                 what = f"{layout.views} views of {len(source):,} items in {layout.dtype}"
                 console.print(f"trunk cache: {layout.bytes / 1e9:.2f} GB, {what}, in {path}", soft_wrap=True)
                 _build(path, layout, source, model, console)
+        if layout != wanted:
+            tell(
+                f"the trunk cache holds {layout.views} views in {layout.dtype} for lack of room, not {wanted.views} in "
+                f"{wanted.dtype}: the result differs from that of a run with more room"
+            )
         return CachedViews(path, device, first_view_clean=source.first_view_clean)
     limit = shutil.disk_usage(folder).free if most is None else min(most, shutil.disk_usage(folder).free)
-    console.print(
-        f"warning: the trunk cache needs {wanted.bytes / 1e9:.1f} GB, {layout.bytes / 1e9:.1f} GB at the least, and "
-        f"may take {limit / 1e9:.1f} GB on {folder}: going on without it, which is slower",
-        style="yellow",
-        soft_wrap=True,
+    tell(
+        f"the trunk cache needs {wanted.bytes / 1e9:.1f} GB, {layout.bytes / 1e9:.1f} GB at the least, and may take "
+        f"{limit / 1e9:.1f} GB on {folder}: going on without it, which is slower, and the result differs from that "
+        "of a run with it"
     )
     return None
+
+
+def _usable(path: Path, tell: Callable[[str], None]) -> bool:
+    """Whether the cache is there and sound; a damaged one is told, and counts as missing."""
+    try:
+        return complete(path)
+    except DamagedError as error:
+        (path / "layout.json").unlink()
+        tell(str(error))
+        return False
 
 
 def _build(path: Path, layout: Layout, source: Views, model: Model, console: Console) -> None:

@@ -13,7 +13,9 @@ from unveil.errors import UnveilError
 from unveil.files import disk_error
 from unveil.runs.corrections import Change, State, replay
 from unveil.runs.reader import Run
-from unveil.runs.review_log import LOG, Entry, parse_entries
+from unveil.runs.review_log import LAST, LOG, Entry, check_end, parse_entries, read_last, write_last
+
+FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ConflictError(UnveilError):
@@ -48,6 +50,7 @@ class Log:
         self.state = State(self._run)
         self._content = b""  # what was read or written, so that a deleted file can be written again
         self._file = 0
+        self._sum = ""
 
     @property
     def _read(self) -> int:
@@ -64,6 +67,7 @@ class Log:
         """Apply the entries that were appended since the last time."""
         with self._guard:
             check_present(self._run)
+            noted = read_last(self.path)
             try:
                 with self.path.open("rb") as file:
                     status = os.fstat(file.fileno())
@@ -77,12 +81,16 @@ class Log:
             except FileNotFoundError:
                 if self._read:
                     raise TroubleError("log", f"{self.path} was deleted while it was in use") from None
+                check_end(self.path, noted, [])
                 return
             except OSError as error:
                 raise TroubleError("log", f"{self.path} cannot be read ({error.strerror})") from None
-            entries, used = parse_entries(content, self.path, self.state.length + 1)
+            first = self.state.length + 1
+            entries, used = parse_entries(content, self.path, first, self._sum)
+            check_end(self.path, noted, entries, first)
             replay(self.state, entries, self.path)
             self._content += content[:used]
+            self._sum = entries[-1].sum if entries else self._sum
 
     def restore(self) -> None:
         """Write a log that was deleted again, with everything that was in it."""
@@ -99,6 +107,7 @@ class Log:
         """Begin again without the deleted log."""
         with self._guard:
             if not self.path.exists():
+                (self.path.parent / LAST).unlink(missing_ok=True)
                 self._reset()
 
     def act(self, kind: str, data: dict[str, Any], base: int) -> Change:
@@ -109,7 +118,7 @@ class Log:
                 raise ConflictError("this was changed in another window: try again")
             data = self.state.compact(kind, data)
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
-            entry = Entry(number=self.state.length + 1, time=now, kind=kind, data=data)
+            entry = Entry(number=self.state.length + 1, time=now, kind=kind, data=data).chained(self._sum)
             line = entry.line()
             change = self.state.apply(entry)
             try:
@@ -117,6 +126,8 @@ class Log:
             except BaseException:
                 self._reset()  # the state in memory was not written
                 raise
+            self._sum = entry.sum
+            write_last(self.path, entry)
             return change
 
     def _append(self, descriptor: int, line: bytes) -> None:
@@ -137,11 +148,15 @@ class Log:
     def _locked(self) -> Iterator[int]:
         try:
             create = 0 if self._read else os.O_CREAT  # a deleted log is not begun again without asking
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | create | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(self.path, FLAGS | create, 0o644)
         except FileNotFoundError:
             self.refresh()  # says what is missing
             raise
         except OSError as error:
+            if self.path.is_symlink():  # it may lead anywhere
+                raise TroubleError(
+                    "log", f"{self.path} is a link, expected a log of corrections: replace it by the file"
+                ) from None
             raise TroubleError("read-only", str(disk_error(error, self.path))) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
