@@ -88,6 +88,7 @@ def _beside(path: Path) -> Path:
 
 def sealed(content: bytes) -> bytes:
     """A safetensors file with `METADATA`, completed by the checksum of all its bytes."""
+    content = _ordered(content)
     place = content.index(_entry(METADATA[KEY]), 0, _header(content))
     digest = hashlib.sha256(content).hexdigest()
     return content[:place] + _entry(digest) + content[place + len(_entry(digest)) :]
@@ -111,6 +112,17 @@ def check_sealed(path: Path) -> None:
             digest.update(block)
         if digest.hexdigest().encode() != entry[1]:
             raise DamagedError("its content has changed")
+
+
+def _ordered(content: bytes) -> bytes:
+    """The file with its metadata in alphabetical order: safetensors writes them in any, and equal files shall be equal
+    byte for byte."""
+    end = _header(content)
+    header = json.loads(content[8:end])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
+    return len(text).to_bytes(8, "little") + text + content[end:]
 
 
 def _entry(text: str) -> bytes:

@@ -264,8 +264,8 @@ def test_bad_arrays_are_refused_by_name(tmp_path: Path, vectors: Path, damage: s
     if damage == "truncated":
         vectors.write_bytes(vectors.read_bytes()[:-200])
     said = {
-        "nan": "row 3 (counted from 0) is not finite: column 1 is nan",
-        "inf": "row 3 (counted from 0) is not finite: column 1 is inf",
+        "nan": "row 3 (counted from 0) is not finite, or too large to compute with: column 1 is nan",
+        "inf": "row 3 (counted from 0) is not finite, or too large to compute with: column 1 is inf",
         "shape": "(50, 2, 3); expected vectors (n, features)",
         "length": "50 items but 49 labels",
         "truncated": "cannot be read",

@@ -586,6 +586,7 @@ def test_a_merged_class_of_two_halves_is_surer_than_its_halves(tmp_path: Path) -
     with np.load(run.folder / "rows.npz") as stored:
         rows = {**stored, "confidence": np.clip(0.5 + margin, 0, 1).astype(np.float32)}
     np.savez(run.folder / "rows.npz", **rows)
+    seal_again(run.folder)
     review = server.Review(load(run.folder))
     before = review.state()["classes"]
     after = review.act("merge", {"clusters": [A, B]}, 0)["classes"]
@@ -604,6 +605,7 @@ def test_numbers_are_shown_in_full(tmp_path: Path) -> None:
     inputs = np.array(run.inputs)
     inputs[30, 3] = 177713
     np.save(run.folder / "inputs.npy", inputs)
+    seal_again(run.folder)
     columns = signed_in(load(run.folder)).get("/api/items?rows=30").json()[0]["columns"]
     assert columns[0] == {"column": "column 4", "value": 177713, "deviations": columns[0]["deviations"]}
 
@@ -736,9 +738,7 @@ def test_names_are_suggested(tmp_path: Path) -> None:
     inputs = np.array(table.inputs)
     inputs[table.labels == C, 3] += 50
     np.save(table.folder / "inputs.npy", inputs)
-    record = json.loads((table.folder / "record.json").read_text())
-    record["columns"] = [f"width {number}" for number in range(16)]
-    (table.folder / "record.json").write_text(json.dumps(record))
+    seal_again(table.folder, columns=[f"width {number}" for number in range(16)])
     named = signed_in(load(table.folder))
     assert named.get(f"/api/profile/{C}").json()["names"][0].startswith("high width 3")
     assert len(named.get("/api/row/30").json()["columns"]) == 16
@@ -772,6 +772,7 @@ def test_questions_are_about_what_is_wrong(tmp_path: Path) -> None:
     places[(run.labels == 5) & (np.arange(len(places)) % 2 == 0)] = 5  # 5 is two classes
     features = centers[places] + 0.08 * draw.normal(size=(len(places), 16))
     np.save(run.folder / "features.npy", features.astype(np.float32))
+    seal_again(run.folder)
     page = signed_in(load(run.folder))
     queue = page.get("/api/queue").json()
     asked = [(one["kind"], one["clusters"]) for one in queue["questions"][:3]]

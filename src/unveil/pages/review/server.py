@@ -259,10 +259,12 @@ def application(run: Run, access: Access) -> Guard:
         return Response(image[0], media_type=image[1])
 
     def similar(request: Request) -> Response:
+        check_present(run)
         count = min(max(_number(request.query_params, "count", 60), 1), 500)
         return JSONResponse(review.similar(_row(request, run), count))
 
     def coordinates(request: Request) -> Response:
+        check_present(run)
         points, state = review.map.coordinates()
         return Response(points, media_type="application/octet-stream", headers={"X-Map": state})
 
