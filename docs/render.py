@@ -133,6 +133,8 @@ def paper(path: Path) -> str:
 
 def fit(path: Path) -> str:
     """How long a fit takes, and how much memory."""
+    if not path.with_suffix(".json").exists():
+        return "*Not measured yet.*"
     lines = ["| rows | file MB | s | MB above what was there before |", "|---" * 4 + "|"]
     for row in record_at(path)["rows"]:
         lines.append(f"| {row['rows']:,} | {row['file_mb']:,} | {row['seconds']:.0f} | {row['peak_mb']:,} |")
