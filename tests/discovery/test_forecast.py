@@ -1,6 +1,7 @@
 """The forecast of the accuracy, and what a confidence is worth."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +68,15 @@ def test_rehearsals_that_differ_widen_the_interval_until_the_accuracy_is_hardly_
     assert wide.hardly_known
     assert "The accuracy is hardly known: " in wide.sentence()
     assert not rehearsed((0.99, 0.99)).expected(2, 0.99).hardly_known
+
+
+def test_a_number_that_is_hardly_known_widens_the_interval() -> None:
+    forecast = rehearsed((0.9, 0.9), counted=True)
+    sure, unsure = forecast.expected(2, 0.9), replace(forecast, number_spread=0.3).expected(2, 0.9)
+    assert sure.low is not None
+    assert unsure.low is not None
+    assert unsure.low < sure.low - 0.1
+    assert unsure.hardly_known
 
 
 def test_without_a_forecast_the_reason_is_told() -> None:

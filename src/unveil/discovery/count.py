@@ -58,6 +58,11 @@ class Estimate:
             text += f"; they look unbalanced: the largest cluster has {ratio:.0f} times the items of the smallest"
         return text
 
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the logarithm of the number."""
+        return float(np.log(max(1, self.high) / max(1, self.low)) / (2 * INTERVAL))
+
     def to_json(self) -> dict[str, Any]:
         """For a JSON file."""
         return {**self.__dict__, "curves": [curve.__dict__ for curve in self.curves]}
