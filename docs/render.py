@@ -58,6 +58,8 @@ def table(folder: Path) -> str:
 
 def faults(path: Path) -> str:
     """A line for each kind of fault: how many there were, and what became of them."""
+    if not path.with_suffix(".json").exists():
+        return "*Not measured yet.*"
     record = record_at(path)
     kinds = ("exact", "made again", "refused", "read", "lost", "silently wrong", "traceback")
     lines = [f"| fault | tried | {' | '.join(kinds)} |", "|---" * (len(kinds) + 2) + "|"]
