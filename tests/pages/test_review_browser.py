@@ -539,21 +539,27 @@ def test_on_a_phone_taps_add_up_and_the_bar_fits(browser: Browser, tmp_path: Pat
             assert browser.driver.execute_script("return document.documentElement.scrollWidth") <= 390, route
 
 
-AXE = os.environ.get("UNVEIL_AXE") or "node_modules/axe-core/axe.min.js"
+AXE = os.environ.get("UNVEIL_AXE")
+"""The file axe.min.js; where it is named, as in continuous integration, it must be there."""
+if AXE is None and Path("node_modules/axe-core/axe.min.js").is_file():
+    AXE = "node_modules/axe-core/axe.min.js"
 
 
-@pytest.mark.skipif(not Path(AXE).is_file(), reason="needs axe-core: npm install axe-core, or its file in UNVEIL_AXE")
+@pytest.mark.skipif(AXE is None, reason="needs axe-core: npm install --no-save axe-core, or its file in UNVEIL_AXE")
 @pytest.mark.parametrize("pictures", ["array", "none"])
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, pictures: str) -> None:
     run = write_run(tmp_path / "run", pictures=pictures)
+    assert AXE is not None
     source = Path(AXE).read_text()
 
     problems: list[Any] = []
 
     def check(place: str) -> None:
+        rules = {"runOnly": ["color-contrast"]} if place.startswith("dark") else {}  # the rest is as in the light
         found = browser.driver.execute_async_script(
-            "const done = arguments[arguments.length - 1]; axe.run({resultTypes: ['violations']}).then("
-            "result => done(result.violations.map(one => [one.id, one.nodes.map(node => node.html.slice(0, 200))])))"
+            "const [rules, done] = arguments; axe.run({...rules, resultTypes: ['violations']}).then("
+            "result => done(result.violations.map(one => [one.id, one.nodes.map(node => node.html.slice(0, 200))])))",
+            rules,
         )
         problems.extend([place, *problem] for problem in found)
 
@@ -604,7 +610,8 @@ def test_one_question_after_the_other(browser: Browser, tmp_path: Path, small: b
         browser.open(address)
         browser.go("#/questions")
         for number in range(3):
-            text = browser.until(lambda: browser.one(".queue h1").text)
+            browser.until(lambda: browser.one(".queue .primary").is_displayed())
+            text = browser.one(".queue h1").text
             assert text in (
                 "Is novel-0 the known class cat?",
                 "Are novel-1 and novel-2 the same class?",

@@ -123,13 +123,14 @@ export class Grid {
 
   tile(index) {
     const row = this.rows[index];
-    const inside = this.pictures ? h("canvas", { "aria-hidden": "true" }) : h("div", { class: "words" });
+    const inside = this.pictures ? h("canvas", { "aria-hidden": "true" }) : h("div", { class: "words" }, "…");
     const confidence = this.confidence.get(row);
-    const badge = h("span", { class: "sure", "aria-hidden": "true" }, confidence === undefined ? "" : `${confidence}`);
+    const badge = h("span", { class: "sure", "aria-hidden": "true", "data-sure": confidence ?? null }); // drawn by the style sheet
     const caption = this.options.caption ? h("span", { class: "caption" }) : null;
+    const label = this.pictures ? `Item ${index + 1}` : null; // until its details are here
     const tile = h(
       "div",
-      { class: "tile", role: "option", id: `tile-${index}`, "aria-setsize": this.rows.length, "aria-posinset": index + 1 },
+      { class: "tile", role: "option", id: `tile-${index}`, "aria-setsize": this.rows.length, "aria-posinset": index + 1, "aria-label": label },
       inside,
       badge,
       caption,

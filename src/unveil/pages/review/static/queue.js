@@ -15,7 +15,7 @@ const skipped = new Set();
 const keyOf = (one) => `${one.kind} ${one.clusters}${one.kind === "doubtful" ? one.parts : ""}`;
 
 export function queueView() {
-  const heading = h("h1", { tabindex: -1 });
+  const heading = h("h1", { tabindex: -1 }, "Looking for the next question…");
   const about = h("p", { class: "muted", role: "status" });
   const meter = h("progress", { max: 1, value: 0, "aria-label": "Answered questions" });
   const box = h("div", { class: "sides" });
@@ -23,7 +23,7 @@ export function queueView() {
   const no = h("button", { type: "button", "aria-keyshortcuts": "n" });
   const skip = h("button", { type: "button", class: "quiet", "aria-keyshortcuts": "ArrowRight" }, "Skip", h("kbd", {}, "→"));
   const open = h("button", { type: "button", class: "quiet", "aria-keyshortcuts": "Enter" }, "Open the class", h("kbd", {}, "enter"));
-  const bar = h("div", { class: "tools" }, yes, no, skip, open);
+  const bar = h("div", { class: "tools", hidden: true }, yes, no, skip, open);
   const node = h("div", { class: "queue" }, about, meter, heading, box, bar);
   const marked = new Set();
   let question = null;
