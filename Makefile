@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test check docs bench dist clean
 
 demo: $(VENV)/demo
 	rm -rf runs/demo
@@ -28,6 +28,12 @@ bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks growth --out results/bench-growth.json
 	$(BIN)/python docs/render.py
 
+dist: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet build twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -36,7 +42,7 @@ $(VENV)/demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/demo
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,embed,paper,review]
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,images,paper,review]
 	touch $@
 
 clean:

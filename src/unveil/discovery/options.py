@@ -59,7 +59,7 @@ def encoder_warning(items: Items, settings: Settings, encoder: str) -> list[str]
     if items.kind == "vectors" or encoder != "auto" or settings.data.encoder != PIXELS:
         return []
     return [
-        "images are compared by their pixels, because no pretrained encoder is installed: pip install 'unveil[embed]', "
+        "images are compared by their pixels, because no pretrained encoder is installed: pip install 'unveil[images]', "
         "or train on the images with --recipe images"
     ]
 

@@ -1,0 +1,27 @@
+# unveil with its encoders and the review page, on a CPU.
+#
+#   docker build -t unveil .
+#   docker run --rm -v "$PWD:/data" unveil discover known/ new/ --out run
+#   docker run --rm -v "$PWD:/data" -p 8000:8000 unveil review run --host 0.0.0.0 --port 8000 --no-browser
+FROM python:3.12-slim-bookworm AS build
+WORKDIR /source
+COPY pyproject.toml README.md LICENSE ./
+COPY src ./src
+RUN pip install --no-cache-dir build==1.6.1 && python -m build --wheel --outdir /wheels
+
+FROM python:3.12-slim-bookworm
+COPY constraints.txt /tmp/constraints.txt
+COPY --from=build /wheels /tmp/wheels
+# The CPU build of torch first: the usual one brings gigabytes of CUDA.
+RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \
+    && pip install --no-cache-dir -c /tmp/constraints.txt "unveil[images,text,review] @ file://$(ls /tmp/wheels/*.whl)" \
+    && rm -r /tmp/wheels /tmp/constraints.txt \
+    && useradd --uid 1000 --create-home unveil \
+    && mkdir /data /cache \
+    && chown unveil /data /cache
+USER 1000
+WORKDIR /data
+ENV UNVEIL_STORE=/cache/stages UNVEIL_DATA=/cache/data
+EXPOSE 8000
+ENTRYPOINT ["unveil"]
+CMD ["--help"]
