@@ -59,8 +59,8 @@ def encoder_warning(items: Items, settings: Settings, encoder: str) -> list[str]
     if items.kind == "vectors" or encoder != "auto" or settings.data.encoder != PIXELS:
         return []
     return [
-        "images are compared by their pixels, because no pretrained encoder is installed: pip install 'unveil[images]', "
-        "or train on the images with --recipe images"
+        "images are compared by their pixels, because no pretrained encoder is installed: pip install 'unveil[images]'"
+        ", or train on the images with --recipe images"
     ]
 
 
