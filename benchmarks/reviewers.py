@@ -24,7 +24,8 @@ from benchmarks.own_tasks import TASKS, draw, with_known_classes
 from unveil import NovelClassDiscovery, __version__, files
 from unveil.metrics import contingency
 from unveil.numerics import match_clusters, mean_direction, unit_rows
-from unveil.runs.corrections import State, folded_labels
+from unveil.runs.corrections import State
+from unveil.runs.decisions import folded_labels
 from unveil.runs.edited_scores import EditedScores
 from unveil.runs.questions import SLOPES, Question, Questions, separation
 from unveil.runs.reader import Run, load

@@ -224,7 +224,7 @@ def _use(run: Path) -> list[Any]:
     """Everything that report, review, export, predict and continue read."""
     from unveil import recipe
     from unveil.discovery.predictor import Predictor
-    from unveil.runs.corrections import corrected_items
+    from unveil.runs.decisions import corrected_items
     from unveil.runs.reader import check_files, load
 
     check_files(run)

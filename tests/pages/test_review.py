@@ -628,7 +628,7 @@ def test_the_headline_assumes_no_guessed_number(run: Run) -> None:
 
 def test_the_server_starts_without_heavy_packages(run: Run) -> None:
     code = (
-        "import sys; from pathlib import Path; from unveil.pages.review.server import Review\n"
+        "import sys; from pathlib import Path; from unveil.pages.review.review import Review\n"
         "from unveil.runs.reader import load; review = Review(load(Path(sys.argv[1])))\n"
         "review.state(), review.about()\n"
         "import unveil.pages.review.serve\n"

@@ -13,7 +13,8 @@ from review_runs import make_run
 from unveil.methods.catalog import method_title
 from unveil.pages import colors, words
 from unveil.pages.report.page import GRID, build
-from unveil.pages.review.server import STATIC, Review
+from unveil.pages.review.review import Review
+from unveil.pages.review.server import STATIC
 from unveil.runs import map as maps
 from unveil.runs.map import Layout, projected, quick_layout
 from unveil.runs.reader import Run

@@ -15,7 +15,8 @@ from review_runs import make_run, write_run
 
 from unveil.errors import UnveilError
 from unveil.pages.review.log import ConflictError, Log, TroubleError
-from unveil.runs.corrections import REJECTED, State, corrected_items, replay
+from unveil.runs.corrections import REJECTED, State, replay
+from unveil.runs.decisions import corrected_items
 from unveil.runs.export import export
 from unveil.runs.reader import Run, load, read_items
 from unveil.runs.review_log import LAST, LOG, Entry, clean_name, parse_entries

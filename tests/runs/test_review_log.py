@@ -7,7 +7,8 @@ from review_runs import make_run, write_run
 
 from unveil.errors import UnveilError
 from unveil.pages.review.log import Log
-from unveil.runs.corrections import corrected_items, current_state
+from unveil.runs.corrections import current_state
+from unveil.runs.decisions import corrected_items
 from unveil.runs.reader import load
 from unveil.runs.review_log import LAST, LOG, Entry, parse_entries
 

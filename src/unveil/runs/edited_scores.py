@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.numerics import mean_direction, spread_rows, unit_rows
-from unveil.runs.corrections import REJECTED, State, folded_labels
+from unveil.runs.corrections import REJECTED, State
+from unveil.runs.decisions import folded_labels
 from unveil.runs.reader import Run
 
 Floats = NDArray[np.float32]

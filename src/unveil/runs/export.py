@@ -15,7 +15,7 @@ import numpy as np
 
 from unveil import files
 from unveil.errors import UnveilError
-from unveil.runs.corrections import REJECTED_KIND, corrected_items
+from unveil.runs.decisions import REJECTED_KIND, corrected_items
 from unveil.runs.reader import Run, load, read_items
 
 Rows = list[dict[str, str]]

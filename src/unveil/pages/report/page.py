@@ -16,7 +16,8 @@ from unveil.pages.report.clusters import describe
 from unveil.pages.report.sprites import Sheet, draw
 from unveil.pages.report.text import as_json, cleaned, count, escaped, short
 from unveil.pages.report.truth import compare
-from unveil.runs.corrections import corrected_run, current_state, decisions
+from unveil.runs.corrections import current_state
+from unveil.runs.decisions import corrected_run, decisions
 from unveil.runs.edited_scores import EditedScores
 from unveil.runs.map import Layout, layout_of
 from unveil.runs.reader import Run, load

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from unveil.numerics import mean_direction, spread_rows
 from unveil.pages.colors import class_color
-from unveil.runs.corrections import REJECTED, State, progress
+from unveil.runs.corrections import REJECTED, State
+from unveil.runs.decisions import progress
 from unveil.runs.edited_scores import EditedScores
 from unveil.runs.reader import Run
 
