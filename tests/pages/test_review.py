@@ -19,7 +19,7 @@ from review_runs import KNOWN, make_run, seal_again
 from starlette.testclient import TestClient
 
 from unveil.errors import UnveilError
-from unveil.pages.review import server
+from unveil.pages.review import parameters, server
 from unveil.pages.review.guard import HEADERS, KEY_HEADER, Access, Guard, allowed_hosts
 from unveil.pages.review.map import LiveMap
 from unveil.pages.review.pictures import Pictures
@@ -264,7 +264,7 @@ def test_nonsense_is_refused_in_words(page: TestClient, body: str) -> None:
 
 
 def test_a_body_has_a_largest_size(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LARGEST_BODY", 1000)
+    monkeypatch.setattr(parameters, "LARGEST_BODY", 1000)
     body = {"kind": "reject", "rows": list(range(1000)), "base": 0}
     assert page.post("/api/action", json=body).status_code == 413
 
