@@ -4,10 +4,13 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,15 @@ from unveil.files import clear_leftovers, disk_error
 
 LOCK = ".lock"
 FORMAT = 2  # raise it when stored stages of older versions must not be reused
+_ENTRY = re.compile(r"[0-9a-f]{20}")
+"""Names that `identity` gives."""
+_KINDS = {
+    "embeddings.npy": "embeddings",
+    "layout.json": "outputs of a frozen trunk",
+    "model.safetensors": "pre-trained stage",
+    "labels.npy": "k-means clusters",
+}
+"""What an entry holds, by the name of its file."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,24 @@ def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
 
     What killed processes have left half written in it is deleted.
     """
+    while True:
+        with os.fdopen(_open_lock(folder), "rb+", buffering=0) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise UnveilError(
+                    f"another process is working in {folder}: wait for it, or choose another --out"
+                ) from None
+            if not _is_there(folder / LOCK, lock.fileno()):
+                continue  # the folder was deleted while this process waited
+            os.utime(lock.fileno())  # when it was last used, for `unveil cache`
+            clear_leftovers(folder)
+            yield
+            return
+
+
+def _open_lock(folder: Path) -> int:
+    """A descriptor of the lock of a folder, which is made where it is missing."""
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,12 +95,75 @@ def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
         if path.is_symlink():  # it may lead anywhere
             raise UnveilError(f"{path} is a link, expected an empty file of unveil: delete it") from None
         raise disk_error(error, folder) from error
-    with os.fdopen(descriptor, "rb+", buffering=0):
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UnveilError(f"{path} is not a regular file, expected an empty file of unveil: delete it")
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise UnveilError(f"another process is working in {folder}: wait for it, or choose another --out") from None
-        clear_leftovers(folder)
-        yield
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UnveilError(f"{path} is not a regular file, expected an empty file of unveil: delete it")
+    return descriptor
+
+
+def _is_there(path: Path, descriptor: int) -> bool:
+    """Whether the file of a descriptor is still the one at `path`."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A folder of the store: what it holds, how large it is and when it was last used (seconds since 1970)."""
+
+    folder: Path
+    kind: str
+    bytes: int
+    used: float
+
+    def to_json(self) -> dict[str, Any]:
+        """For JSON: the time as text, UTC."""
+        used = datetime.fromtimestamp(self.used, UTC).isoformat(timespec="seconds")
+        return {"name": self.folder.name, "kind": self.kind, "bytes": self.bytes, "used": used}
+
+
+def entries(store: Path) -> list[Entry]:
+    """Everything in the store, largest first. Links and folders that unveil did not name are left out."""
+    if not store.is_dir():
+        return []
+    folders = [
+        path for path in store.iterdir() if _ENTRY.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+    ]
+    found = [Entry(path, _kind(path), size_of(path), _last_used(path)) for path in folders]
+    return sorted(found, key=lambda entry: (-entry.bytes, entry.folder.name))
+
+
+def remove(entry: Entry) -> bool:
+    """Delete an entry; False where another process is working in it."""
+    try:
+        with locked(entry.folder, wait=False):
+            shutil.rmtree(entry.folder)
+    except UnveilError:
+        return False
+    return True
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder. Links are not followed."""
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(OSError):
+                total += Path(folder, name).lstat().st_size
+    return total
+
+
+def _kind(folder: Path) -> str:
+    """What an entry holds, by the name of its file."""
+    for name, kind in _KINDS.items():
+        if (folder / name).exists():
+            return kind
+    return "unfinished"
+
+
+def _last_used(folder: Path) -> float:
+    with suppress(OSError):
+        return (folder / LOCK).stat().st_mtime
+    return folder.stat().st_mtime

@@ -4,21 +4,31 @@ from pathlib import Path
 
 from cyclopts import App
 
+from unveil.cli.output import AsJson, print_json, print_table
+
 app = App(name="data", help="Data sets: list, download and check them.")
 
 
 @app.command(name="list")
-def list_(*, root: Path | None = None) -> None:
-    """List the data sets of the catalog, and whether they are present."""
-    from rich.console import Console
-    from rich.table import Table
+def list_(*, root: Path | None = None, json: AsJson = False) -> None:
+    """List the data sets of the catalog, and whether they are present.
 
+    Parameters
+    ----------
+    root
+        Directory of the data sets. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
+    json
+        Print JSON.
+    """
     from unveil.data import catalog
 
-    table = Table("name", "here", "what it is", "path")
-    for entry, present, path in catalog.status(root):
-        table.add_row(entry.name, "yes" if present else "no", entry.description, str(path))
-    Console().print(table)
+    found = catalog.status(root)
+    if json:
+        keys = ("name", "here", "description", "path")
+        print_json([dict(zip(keys, (e.name, here, e.description, path), strict=True)) for e, here, path in found])
+        return
+    rows = [(entry.name, "yes" if here else "no", entry.description, path) for entry, here, path in found]
+    print_table(("name", "here", "what it is", "path"), rows)
 
 
 @app.command

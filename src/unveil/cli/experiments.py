@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from unveil.cli.output import AsJson, print_json, print_table
 from unveil.errors import UnveilError
 
 
@@ -19,6 +20,7 @@ def run(
     store: Path | None = None,
     cache_gb: float | None = None,
     resume: Annotated[bool, Parameter(negative="")] = False,
+    json: AsJson = False,
 ) -> None:
     """Run all stages of a recipe: pre-training (reused where it is already stored), then discovery.
 
@@ -40,6 +42,8 @@ def run(
         Largest size of the trunk cache. A cache that does not fit stores one byte per value, then fewer views.
     resume
         Continue an interrupted run.
+    json
+        Print the scores as JSON.
     """
     from unveil import recipe as recipes
 
@@ -53,10 +57,10 @@ def run(
 
     folder = out or default_folder(settings, changed=bool(set_))
     record = run_recipe(settings, out=folder, stages=store or default_store(), root=root, resume=resume)
-    _print_scores(record, folder)
+    _print_scores(record, folder, json)
 
 
-def demo(*, out: Path | None = None, seed: int = 0) -> None:
+def demo(*, out: Path | None = None, seed: int = 0, json: AsJson = False) -> None:
     """Find the handwritten digits 5-9 when only 0-4 are known, beside k-means (and UMAP where it is installed).
 
     Parameters
@@ -65,33 +69,36 @@ def demo(*, out: Path | None = None, seed: int = 0) -> None:
         Keep the result as a run directory, for `unveil report`, `review`, `export` and `predict`.
     seed
         Seed of all of them.
+    json
+        Print JSON.
     """
     from rich.console import Console
 
     from unveil.experiments.demo import compare
 
-    compare(seed, out, Console())
-    if out is not None:
+    rows = compare(seed, out, Console(quiet=json))
+    if json:
+        print_json([row.__dict__ for row in rows])
+    elif out is not None:
         print(f"Look at it: unveil report {out}, or unveil review {out}")
 
 
-def _print_scores(record: dict[str, Any], folder: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+def _print_scores(record: dict[str, Any], folder: Path, json: bool) -> None:
     from unveil.pages.words import score_rows
 
-    table = Table("", "ACC %", "NMI", "ARI", "seconds", title=f"{record['recipe']}, unlabelled training items")
     seconds = record["seconds"]
     pretraining = sum(value for stage, value in seconds.items() if stage != "discovery")
     spent = {"kmeans_inputs": 0.0, "kmeans": pretraining, "metrics": pretraining + seconds["discovery"]}
-    for key, title, scores in score_rows(record):
-        cells = f"{100 * scores['acc']:.1f}", f"{scores['nmi']:.3f}", f"{scores['ari']:.3f}", f"{spent[key]:.0f}"
-        table.add_row(title, *cells)
-    console = Console(markup=False)
-    console.print(table)
-    console.print(f"run directory: {folder}", soft_wrap=True)
-    console.print(f"next: unveil review {folder}, or unveil report {folder}", soft_wrap=True)
+    scored = [(title, scores, spent[key]) for key, title, scores in score_rows(record)]
+    if json:
+        rows = [{"name": title, "seconds": time, **scores} for title, scores, time in scored]
+        print_json({"run": folder, "recipe": record["recipe"], "scores": rows})
+        return
+    cells = [(t, f"{100 * s['acc']:.1f}", f"{s['nmi']:.3f}", f"{s['ari']:.3f}", f"{time:.0f}") for t, s, time in scored]
+    title = f"{record['recipe']}, unlabelled training items"
+    print_table(("", "ACC %", "NMI", "ARI", "seconds"), cells, title=title)
+    print(f"run directory: {folder}")
+    print(f"next: unveil review {folder}, or unveil report {folder}")
 
 
 def paper(
@@ -108,6 +115,7 @@ def paper(
     runs: Path = Path("runs/paper"),
     root: Path | None = None,
     store: Path | None = None,
+    json: AsJson = False,
 ) -> None:
     """Execute the missing runs of a table or figure of the paper, and show it beside the paper's numbers.
 
@@ -135,15 +143,23 @@ def paper(
         Directory of the data sets. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
     store
         Directory in which finished stages are stored for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
+    json
+        Print the rows of the table as JSON; what else is said goes to standard error.
     """
+    from rich.console import Console
+
     from unveil.experiments import command
 
     if jobs < 1 or (seeds is not None and seeds < 1):
         raise UnveilError("--jobs and --seeds are counts: give 1 or more")
     if experiment is None:
-        command.overview()
+        found = command.overview()
+        if json:
+            print_json(found)
+        else:
+            print_table(("name", "what", "rows"), [tuple(one.values()) for one in found])
         return
-    command.run(
+    rows = command.run(
         experiment,
         data=data,
         scale=scale,
@@ -155,7 +171,10 @@ def paper(
         runs=runs,
         root=root,
         store=store,
+        console=Console(markup=False, stderr=json),
     )
+    if json:
+        print_json(rows)
 
 
 def bench(
@@ -164,6 +183,7 @@ def bench(
     *,
     device: str = "auto",
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
+    json: AsJson = False,
 ) -> None:
     """Measure discovery steps on this machine: the time of each part, and its lower limit at the peak rate.
 
@@ -175,6 +195,8 @@ def bench(
         auto, cpu, cuda, cuda:1, mps.
     set_
         Change a setting, for example --set machine.precision=float32; may be given several times.
+    json
+        Print JSON.
     """
     from unveil import recipe as recipes
 
@@ -187,6 +209,9 @@ def bench(
 
     where = hardware.pick_device(settings.machine.device)
     report = bench.measure(settings, where, hardware.pick_precision(settings.machine, where))
+    if json:
+        print_json(report.record())
+        return
     console = Console()
     for table in bench.tables(report):
         console.print(table)

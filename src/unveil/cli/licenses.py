@@ -3,9 +3,21 @@
 import re
 from importlib import metadata
 
+from unveil.cli.output import AsJson, print_json
 
-def licenses() -> None:
-    """List the packages that unveil needs here, directly or not, with their versions and licences."""
+
+def licenses(*, json: AsJson = False) -> None:
+    """List the packages that unveil needs here, directly or not, with their versions and licences.
+
+    Parameters
+    ----------
+    json
+        Print JSON.
+    """
+    if json:
+        keys = ("name", "version", "license")
+        print_json([dict(zip(keys, package, strict=True)) for package in dependencies("unveil")])
+        return
     for name, version, text in dependencies("unveil"):
         print(f"{name} {version}: {text}")
 

@@ -5,7 +5,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 from unveil import __version__
-from unveil.cli import data, experiments, licenses, own, results
+from unveil.cli import cache, data, doctor, experiments, licenses, own, results
 from unveil.errors import UnveilError
 
 app = App(
@@ -14,8 +14,10 @@ app = App(
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-for command in (*experiments.COMMANDS, *own.COMMANDS, *results.COMMANDS, *licenses.COMMANDS, data.app):
+groups = (experiments, own, results, doctor, licenses)
+for command in (*(command for group in groups for command in group.COMMANDS), data.app, cache.app):
     app.command(command)
+app.register_install_completion_command(help="Install completion for your shell.")
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from unveil.cli.output import AsJson, print_json, print_table
 from unveil.errors import UnveilError
 
 Flag = Parameter(negative="")
@@ -209,6 +210,7 @@ def classes(
     *,
     plot: Path | None = None,
     known_in_unlabelled: Annotated[bool, KnownInUnlabelled] = False,
+    json: AsJson = False,
     common: Common = COMMON,
 ) -> None:
     """Estimate the number of novel classes in NEW, with an interval, by three criteria.
@@ -223,6 +225,8 @@ def classes(
         Draw the criteria into this file (.png, .svg, .pdf); needs matplotlib.
     known_in_unlabelled
         NEW may contain items of known classes too.
+    json
+        Print JSON, with the values of every criterion.
     """
     from unveil.discovery.estimates import count_classes, plot_criteria
     from unveil.storage import default_store
@@ -230,11 +234,15 @@ def classes(
     estimate = count_classes(
         known, new, stages=common.store or default_store(), known_in_unlabelled=known_in_unlabelled, **_shared(common)
     )
+    if plot is not None:
+        plot_criteria(estimate, plot)
+    if json:
+        print_json({**estimate.to_json(), "sentence": estimate.sentence()})
+        return
     print(estimate.sentence())
     for curve in estimate.curves:
         print(f"  by {curve.name}: {curve.best}")
     if plot is not None:
-        plot_criteria(estimate, plot)
         print(f"written: {plot}")
 
 
@@ -245,6 +253,7 @@ def trust(
     n_novel: Annotated[int | None, Parameter(name=["--n-novel", "--novel"])] = None,
     method: str | None = None,
     rehearsals: int = 5,
+    json: AsJson = False,
     common: Common = COMMON,
 ) -> None:
     """Forecast the accuracy of a discovery in data like KNOWN, by hiding known classes and discovering them again.
@@ -259,10 +268,9 @@ def trust(
         As for discover.
     rehearsals
         How often known classes are hidden.
+    json
+        Print JSON.
     """
-    from rich.console import Console
-    from rich.table import Table
-
     from unveil.discovery.estimates import rehearse_known
     from unveil.storage import default_store
 
@@ -274,13 +282,16 @@ def trust(
         stages=common.store or default_store(),
         **_shared(common),
     )
+    if json:
+        print_json({**forecast.to_json(), "sentence": forecast.sentence()})
+        return
     if forecast.rehearsals:
         names = list(forecast.rehearsals[0]["accuracy"])
-        table = Table("classes hidden", "classes estimated", *(f"{name}, ACC %" for name in names))
-        for row in forecast.rehearsals:
-            scores = (f"{100 * row['accuracy'][name]:.1f}" for name in names)
-            table.add_row(str(row["hidden"]), str(row["counted"]), *scores)
-        Console(markup=False).print(table)
+        rows = [
+            (row["hidden"], row["counted"], *(f"{100 * row['accuracy'][name]:.1f}" for name in names))
+            for row in forecast.rehearsals
+        ]
+        print_table(("classes hidden", "classes estimated", *(f"{name}, ACC %" for name in names)), rows)
     print(forecast.sentence())
 
 

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -13,13 +14,10 @@ from unveil.experiments import experiment as experiments
 from unveil.experiments import maps, output, plan
 
 
-def overview() -> None:
-    """Print all experiments."""
-    table = Table("name", "what", "rows")
-    for name in experiments.names():
-        experiment = experiments.load(name, "cifar10")
-        table.add_row(name, experiment.title, str(len(experiment.rows)))
-    Console().print(table)
+def overview() -> list[dict[str, Any]]:
+    """All experiments: name, what it is, number of rows."""
+    found = [experiments.load(name, "cifar10") for name in experiments.names()]
+    return [{"name": one.name, "what": one.title, "rows": len(one.rows)} for one in found]
 
 
 def run(
@@ -35,9 +33,9 @@ def run(
     runs: Path,
     root: Path | None,
     store: Path | None,
-) -> None:
-    """Run what is missing, then print the table and write its files."""
-    console = Console(markup=False)
+    console: Console,
+) -> list[dict[str, Any]]:
+    """Run what is missing, then print the table and write its files. Returns the rows of the table."""
     chosen = experiments.scale(scale, data)
     count = seeds or chosen.seeds
     planned = plan.make_plan(experiments.load(name, data), chosen, count, out=out, runs=runs, imbalance=imbalance)
@@ -47,7 +45,7 @@ def run(
     console.print(f"{planned.experiment.title}: {total - len(todo)} of {total} runs are done", soft_wrap=True)
     if dry_run:
         _announce(planned, todo, estimates, console)
-        return
+        return []
     if planned.experiment.shape == "map":
         maps.check()
     _writable(planned.folder / "records")
@@ -64,6 +62,7 @@ def run(
     console.print("written: " + ", ".join(map(str, written)), soft_wrap=True)
     if failed:
         raise UnveilError(f"{len(failed)} of {len(todo)} runs failed; the first: {failed[0][1]}")
+    return [dict(zip(output.HEADER, row, strict=True)) for row in output.cells(planned)]
 
 
 def _writable(folder: Path) -> None:
