@@ -42,7 +42,7 @@ $(VENV)/demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/demo
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,images,paper,review]
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,images,text,cells,paper,review]
 	touch $@
 
 clean:

@@ -27,7 +27,7 @@ if discovery.classes_estimate_ is not None:
     print(discovery.classes_estimate_.sentence())
 print(discovery.choice_)
 print(discovery.estimate_accuracy()["sentence"])
-for row in discovery.get_class_info():
+for row in discovery.get_class_info().to_dict("records"):
     print(f"{row['label']!s:>10}  {row['kind']:5}  {row['size']:5} items  typical rows {row['representatives']}")
 if truth is not None:
     novel = truth >= 5

@@ -21,5 +21,5 @@ hidden = np.array([label is None for label in labels])
 accuracy = clustering_accuracy(wine.target[hidden], discovery.labels_[hidden].astype(str))
 print(discovery.choice_)
 print(f"{hidden.sum()} unlabelled wines, {accuracy:.3f} of them in the right class")
-for row in discovery.get_class_info():
+for row in discovery.get_class_info().to_dict("records"):
     print(f"{row['label']:>12}  {row['kind']:5}  {row['size']:3} wines, confidence {row['confidence']:.2f}")

@@ -268,6 +268,7 @@ def readers(folder: Path) -> Iterator[tuple[str, list[bytes], Callable[[Path], o
     from unveil.data.folders import read_omniglot
     from unveil.data.pictures import read_image
     from unveil.data.readers import load_cifar_pickle, read_idx
+    from unveil.data.sheets import Columns, read_labelled
     from unveil.models.model import Model
     from unveil.runs.review_log import Entry, parse_entries
 
@@ -282,7 +283,7 @@ def readers(folder: Path) -> Iterator[tuple[str, list[bytes], Callable[[Path], o
     npzs = [saved(lambda p, save=save: save(p, X=x, y=y), "a.npz") for save in (np.savez, np.savez_compressed)]  # type: ignore[misc]
     yield "npz", npzs, read_array, "a.npz"
     csvs = [b"id,label,a,b\nx,1,0.5,1e3\ny,2,-1,0\n", 'class,"a,b"\n"q""",3\n'.encode("utf-8-sig")]
-    yield "csv", csvs, read_array, "a.csv"
+    yield "csv", csvs, lambda path: read_labelled(path, Columns()), "a.csv"
     idx = bytes((0, 0, 8, 1)) + (5).to_bytes(4, "big") + bytes(5)
     yield "idx", [idx], lambda path: read_idx(path, 1), "idx"
     record = {"data": np.zeros((2, 12), np.uint8), b"labels": [1, 2], "names": ["a", b"b"]}

@@ -21,9 +21,9 @@ def pick_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError):
-        raise UnveilError(
-            f"machine.device is '{name}', which is not available here: use auto, cpu, cuda or mps"
-        ) from None
+        there = ["auto", "cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+        there += ["mps"] if torch.backends.mps.is_available() else []
+        raise UnveilError(f"the device is '{name}', which is not available here: use {' or '.join(there)}") from None
     return device
 
 

@@ -1,4 +1,4 @@
-"""People's own arrays: npz, npy and csv."""
+"""People's own arrays: npz and npy."""
 
 import contextlib
 import os
@@ -163,55 +163,9 @@ def test_every_chunk_of_a_large_array_is_checked(tmp_path: Path, monkeypatch: py
         read_array(npy(tmp_path, array, "a\n" * 50))
 
 
-def csv(folder: Path, text: str) -> Path:
-    path = folder / "own.csv"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-@pytest.mark.parametrize("column", ["label", "class", "Label"])
-def test_csv_finds_label_and_id_columns_by_name(tmp_path: Path, column: str) -> None:
-    data = read_array(csv(tmp_path, f"\ufeffid,x0,{column},x1\none,1.5,10,2\ntwo,-3,9,4e1\n\n"))
-    assert data.classes == ("9", "10")
-    assert data.train.items.array.tolist() == [[1.5, 2.0], [-3.0, 40.0]]
-    assert data.train.ids == ("one", "two")
-    assert data.train.labels.tolist() == [1, 0]
-
-
-def test_csv_without_ids_numbers_its_rows(tmp_path: Path) -> None:
-    assert read_array(csv(tmp_path, "x,label\n1,a\n2,b\n")).train.ids == ("train/00000", "train/00001")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no column `label` or `class`; its header is empty"),
-        ("x,y\n1,2\n", "no column `label` or `class`; its header is x, y"),
-        ("id,label\na,b\n", "no columns of numbers"),
-        ("x,label\n", "no rows below the header"),
-        ("x,label\n1,a\ntall,b\n", "line 3: 'tall' in column 'x' is not a number"),
-        ("x,label\n1,a\n,b\n", "line 3: '' in column 'x' is not a number"),
-        ("x,label\n1,a\n2\n", "line 3: 1 cells, the header has 2"),
-        ("x,label\n1,a\nnan,b\n", "row 1 .*nan"),
-        ("x,label\n1,\n", "row 0 .*empty label"),
-        ("id,x,label\nk,1,a\nk,2,a\n", "the id 'k' occurs in more than one row"),
-        ("x,class,label\n1,2,a\n", "both a column `label` and a column `class`: rename the one that does not hold"),
-    ],
-)
-def test_a_bad_csv_names_the_place(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(UnveilError, match=message):
-        read_array(csv(tmp_path, text))
-
-
-def test_a_csv_that_is_not_text_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "own.csv").write_bytes(b"x,label\n\xff\xfe,a\n")
-    with pytest.raises(UnveilError, match="not a UTF-8 table"):
-        read_array(tmp_path / "own.csv")
-
-
 def test_a_file_of_another_kind_lists_the_kinds_that_are_read(tmp_path: Path) -> None:
     (tmp_path / "own.pkl").write_bytes(b"")
-    with pytest.raises(UnveilError, match=r"\.pkl file; expected one of \.npz, \.npy, \.csv"):
+    with pytest.raises(UnveilError, match=r"\.pkl file; expected one of \.npz, \.npy, \.csv, \.tsv, \.jsonl"):
         read_array(tmp_path / "own.pkl")
 
 
@@ -253,13 +207,11 @@ def fuzzed(content: bytes, seed: int, count: int) -> Iterator[bytes]:
         yield bytes(copy)
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "compressed", "csv"])
+@pytest.mark.parametrize("kind", ["npy", "npz", "compressed"])
 def test_damaged_files_are_read_or_refused(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"own.{'npz' if kind == 'compressed' else kind}"
     if kind == "npy":
         npy(tmp_path, VECTORS)
-    elif kind == "csv":
-        path.write_text("id,label,a,b\nx,1,0.5,1e3\ny,2,-1,0\n")
     else:
         (np.savez if kind == "npz" else np.savez_compressed)(path, X=VECTORS, y=LABELS)
     for number, content in enumerate(fuzzed(path.read_bytes(), 0, 400)):

@@ -45,10 +45,10 @@ def test_tables_that_do_not_fit_together(tmp_path: Path, header: str, row: str, 
 def test_a_label_and_a_class_column_are_asked_about(tmp_path: Path) -> None:
     known = table(tmp_path / "known.csv", "width,class,label", "1,2,cat")
     new = table(tmp_path / "new.csv", "width,class", "1,2")
-    with pytest.raises(UnveilError, match="both a column `label` and a column `class`: rename the one"):
+    with pytest.raises(UnveilError, match="both a column `class` and a column `label`: rename the one"):
         read_task(known, new)
     table(known, "width,klass,label", "1,2,cat")  # as the message advises
-    assert read_task(known, table(new, "width,klass", "1,2")).columns == ("width", "klass")
+    assert read_task(known, table(new, "width,klass", "2,3")).columns == ("width", "klass")
 
 
 def test_folders_nest_and_single_images_are_read(tmp_path: Path) -> None:
@@ -71,7 +71,9 @@ def test_both_sides_are_of_one_kind(tmp_path: Path) -> None:
     for name in ("wide.npy", "images.npy"):
         with pytest.raises(UnveilError, match="give items of one kind and size"):
             read_task(tmp_path / "known.npz", tmp_path / name)
-    with pytest.raises(UnveilError, match="folder is a folder of images and the other is an array"):
+    with pytest.raises(
+        UnveilError, match=r"known.npz is an array and .*folder is a folder of images: give two of one kind"
+    ):
         read_task(tmp_path / "known.npz", tmp_path / "folder")
     with pytest.raises(UnveilError, match="there is no file or folder"):
         read_task(tmp_path / "known.npz", tmp_path / "gone")

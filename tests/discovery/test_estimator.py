@@ -85,7 +85,7 @@ def test_what_is_like_nothing_seen_is_neither(digits) -> None:  # type: ignore[n
 
 def test_information_about_classes(digits) -> None:  # type: ignore[no-untyped-def]
     X, _, found = digits
-    rows = found.get_class_info()
+    rows = found.get_class_info().to_dict("records")
     assert [row["kind"] for row in rows] == ["known"] * 5 + ["novel"] * 5
     assert sum(row["size"] for row in rows) == len(X)
     best = found.representatives(7, 4)

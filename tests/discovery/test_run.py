@@ -234,7 +234,7 @@ def test_what_is_no_run_directory_is_left_alone(tmp_path: Path) -> None:
         (["discovery.method=ncl-hgn"], "discovery.method is 'ncl-hgn'; did you mean 'ncl-hng'?"),
         (["encoder.space_to_depth=3"], "images of 8x8 do not divide into squares of 3"),
         (["encoder.weights=gone.safetensors"], "no file at gone.safetensors"),
-        (["machine.device=quantum"], "machine.device is 'quantum'"),
+        (["machine.device=quantum"], "the device is 'quantum'"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_is_written(tmp_path: Path, overrides: list[str], said: str) -> None:

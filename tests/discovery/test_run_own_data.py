@@ -24,8 +24,9 @@ from unveil.runs.reader import load, read_items
 PIXELS = ["data.n_novel=3", "rehearsals=0", "discovery.steps=200"]
 
 
-def discover(known: Path, new: Path, out: Path, *overrides: str, encoder: str = "pixels") -> dict[str, Any]:
+def discover(known: Path, new: Path, out: Path, *overrides: str, encoder: str | None = None) -> dict[str, Any]:
     quiet = Console(quiet=True)
+    encoder = encoder or ("pixels" if known.is_dir() else "auto")
     return run_own_data(
         known, new, out=out, stages=out / ".stages", overrides=overrides, encoder=encoder, console=quiet
     )
@@ -43,7 +44,7 @@ def run(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
 def test_settings_that_cannot_be_leave_nothing_behind(folders: tuple[Path, Path], tmp_path: Path) -> None:
     for overrides, message in (
         (["data.n_novel=9000"], "9000 novel classes in"),
-        (["machine.device=quantum"], "machine.device is 'quantum'"),
+        (["machine.device=quantum"], "the device is 'quantum'"),
     ):
         with pytest.raises(UnveilError, match=message):
             discover(*folders, tmp_path / "run", *overrides)

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from unveil.cli.output import AsJson, print_json, print_table
 from unveil.errors import UnveilError
+
+if TYPE_CHECKING:
+    from unveil.data.sheets import Columns
 
 Flag = Parameter(negative="")
 KnownInUnlabelled = Parameter(name=["--known-in-unlabelled", "--may-contain-known"], negative="")
@@ -23,7 +26,15 @@ class Common:
     ----------
     encoder
         For images: auto, efficientnet-lite0, compact (trained here), pixels, timm:NAME, transformers:NAME,
-        torchvision:NAME.
+        torchvision:NAME. For texts: auto, minilm, tfidf, sentence-transformers:NAME, transformers:NAME.
+    text
+        The column of a table that holds texts. It is used alone, unless --columns names others.
+    label
+        The column of a table that holds the labels. Default: label or class.
+    id_
+        The column of a table that holds the ids. Default: id.
+    columns
+        The columns of a table to use, with commas between them. Default: all that look useful.
     seed
         Equal seeds give equal results.
     device
@@ -33,9 +44,20 @@ class Common:
     """
 
     encoder: str = "auto"
+    text: str | None = None
+    label: str | None = None
+    id_: Annotated[str | None, Parameter(name="--id")] = None
+    columns: str | None = None
     seed: int = 0
     device: str = "auto"
     store: Path | None = None
+
+    def named_columns(self) -> "Columns":
+        """The columns that were named."""
+        from unveil.data.sheets import Columns
+
+        used = None if self.columns is None else tuple(name.strip() for name in self.columns.split(",") if name.strip())
+        return Columns(label=self.label, id=self.id_, text=self.text, used=used)
 
 
 COMMON = Common()
@@ -63,9 +85,11 @@ def discover(
     Parameters
     ----------
     known
-        A folder with a sub-folder of images for each class; or .npz (X, y), .npy + .txt, .csv with a column `label`.
+        A folder with a sub-folder of images or .txt files for each class; a table (.csv, .tsv, .jsonl, .parquet) with a
+        column of labels; .npz (X, y), .npy + .txt.
     new
-        A folder of images, however nested; or .npz (X), .npy, .csv.
+        A folder of images or .txt files, however nested; a table; .npz (X), .npy. Without it, KNOWN is a table and its
+        rows with an empty label are the new ones.
     continue_
         A reviewed run directory, in place of KNOWN and NEW. Clusters that have a name are known classes now, and
         rejected items do not come back to the class they were rejected from. All settings are those of that run; only
@@ -106,6 +130,8 @@ def discover(
             encoder=None if common.encoder == "auto" else common.encoder,
             seed=common.seed or None,
             device=None if common.device == "auto" else common.device,
+            **{name: getattr(common, name) for name in ("text", "label", "columns")},
+            id=common.id_,
         )
         from unveil.discovery.continue_run import continue_run
         from unveil.storage import default_store
@@ -114,8 +140,8 @@ def discover(
         stages = common.store or default_store()
         _print_result(continue_run(continue_, out=folder, stages=stages, root=root, n_novel=number), folder)
         return
-    if known is None or new is None:
-        raise UnveilError("give KNOWN and NEW: labelled items and new ones; unveil discover --help")
+    _check_given(known, new)
+    assert known is not None
     from unveil import recipe as recipes
 
     chosen: dict[str, Any] = {
@@ -134,7 +160,8 @@ def discover(
     from unveil.discovery.run import run_own_data
     from unveil.storage import default_store
 
-    folder = out or Path("runs") / f"{known.resolve().stem}-{new.resolve().stem}"
+    name = known.resolve().stem if new is None else f"{known.resolve().stem}-{new.resolve().stem}"
+    folder = out or Path("runs") / name
     record = run_own_data(
         known,
         new,
@@ -143,8 +170,17 @@ def discover(
         recipe_name=recipe,
         overrides=overrides,
         encoder=common.encoder,
+        columns=common.named_columns(),
     )
     _print_result(record, folder)
+
+
+def _check_given(known: Path | None, new: Path | None) -> None:
+    """Raise an error where NEW is missing: only a table may hold both."""
+    from unveil.data.table_files import is_table
+
+    if known is None or (new is None and not is_table(known)):
+        raise UnveilError("give KNOWN and NEW: labelled items and new ones; unveil discover --help")
 
 
 def _only_with_known_new(**options: object) -> None:
@@ -205,7 +241,7 @@ def predict(
 
 def classes(
     known: Path,
-    new: Path,
+    new: Path | None = None,
     /,
     *,
     plot: Path | None = None,
@@ -228,6 +264,7 @@ def classes(
     json
         Print JSON, with the values of every criterion.
     """
+    _check_given(known, new)
     from unveil.discovery.estimates import count_classes, plot_criteria
     from unveil.storage import default_store
 
@@ -297,7 +334,12 @@ def trust(
 
 def _shared(common: Common) -> dict[str, Any]:
     """The options by which items become vectors."""
-    return {"encoder": common.encoder, "seed": common.seed, "device": common.device}
+    return {
+        "encoder": common.encoder,
+        "seed": common.seed,
+        "device": common.device,
+        "columns": common.named_columns(),
+    }
 
 
 def _number(n_novel: str) -> int | None:

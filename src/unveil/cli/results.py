@@ -1,10 +1,11 @@
-"""Commands on a finished run: report, review, export. None of them imports torch."""
+"""Commands on a finished run: report, review, suggest, export. None of them imports torch."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from unveil.cli.output import AsJson, print_json, print_table
 from unveil.errors import UnveilError
 
 Flag = Parameter(negative="")
@@ -81,10 +82,12 @@ def export(
     /,
     *,
     format_: Annotated[
-        Literal["csv", "npz", "folders", "coco", "label-studio", "fiftyone", "parquet"], Parameter(name="--format")
+        Literal["csv", "npz", "folders", "coco", "label-studio", "fiftyone", "cvat", "parquet"],
+        Parameter(name="--format"),
     ] = "csv",
     out: Path | None = None,
     all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
+    copy: Annotated[bool, Flag] = False,
     original: Annotated[bool, Flag] = False,
 ) -> None:
     """Write the labels of a run, with the corrections of its review, for other tools.
@@ -95,17 +98,55 @@ def export(
         The run directory of `unveil discover` or `unveil run`.
     format_
         csv, npz (with features), label-studio, parquet; for image files also folders (a folder of links for each
-        class), coco, fiftyone.
+        class), coco, fiftyone, cvat.
     out
-        The file or folder. Default: in the run directory.
+        The file or folder. Default: in the run directory. What an earlier export wrote there is replaced.
     all_
         Export the known items too, not only the new ones.
+    copy
+        folders, fiftyone: copy the images, so that the folder can be moved to another machine, in place of links.
     original
         Export the labels without the corrections of the review.
     """
     from unveil.runs.export import export as write
 
-    print(f"written: {write(run, format_, out, all_items=all_, original=original)}")
+    print(f"written: {write(run, format_, out, all_items=all_, original=original, copy=copy)}")
 
 
-COMMANDS = (report, review, export)
+def suggest(run: Path, /, *, original: Annotated[bool, Flag] = False, json_: AsJson = False) -> None:
+    """Suggest classes to add: a name, the size, how sure it is, the nearest known class and examples of each.
+
+    Parameters
+    ----------
+    run
+        The run directory of `unveil discover` or `unveil run`, or of a saved estimator.
+    original
+        Suggest without the corrections of the review.
+    json_
+        Print JSON in place of a table.
+    """
+    from unveil.runs.edited_scores import reviewed
+    from unveil.runs.reader import load
+    from unveil.runs.suggestions import suggestions
+
+    result = load(run)
+    found = suggestions(result if original else reviewed(result)[0])
+    if json_:
+        print_json([one.to_json() for one in found])
+        return
+    header = ("name", "in this run", "items", "how sure", "nearest known", "examples")
+    rows = [
+        (
+            one.name,
+            one.cluster,
+            f"{one.size:,}",
+            f"{one.sure} ({100 * one.confidence:.0f} %)",
+            one.nearest_known or "",
+            "; ".join((one.texts or one.examples)[:2]),
+        )
+        for one in found
+    ]
+    print_table(header, rows)
+
+
+COMMANDS = (report, review, suggest, export)

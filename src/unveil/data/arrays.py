@@ -1,11 +1,9 @@
-"""Read user arrays of vectors or images: `.npz`, `.npy` with a labels file, `.csv`."""
+"""Read user arrays of vectors or images: `.npz`, and `.npy` with a labels file."""
 
-import csv
 import os
 import re
 import zipfile
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil.data import table_files
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Images, Items, Vectors
 from unveil.data.readers import item_ids
@@ -20,7 +19,7 @@ from unveil.errors import UnveilError
 from unveil.files import is_text
 from unveil.numerics import loses_in_float32
 
-SUFFIXES = (".npz", ".npy", ".csv")
+SUFFIXES = (".npz", ".npy")
 _ITEM_KEYS = ("X", "features", "images")
 _LABEL_KEYS = ("y", "labels")
 _TEST_KEYS = ("X_test", "y_test")
@@ -30,36 +29,32 @@ _CHUNK = 1 << 24  # numbers checked at a time, so that a memory-mapped file is n
 
 
 def read_array(path: Path, name: str | None = None) -> Dataset:
-    """The data set in a `.npz`, `.npy` or `.csv` file."""
+    """The data set in a `.npz` or `.npy` file."""
     if not path.is_file():
         raise UnveilError(f"there is no file {path}")
-    readers = {".npz": _read_npz, ".npy": _read_npy, ".csv": _read_csv}
+    readers = {".npz": _read_npz, ".npy": _read_npy}
     if (reader := readers.get(path.suffix.lower())) is None:
-        raise UnveilError(f"{path} is a {path.suffix or 'suffixless'} file; expected one of {', '.join(SUFFIXES)}")
+        raise _unknown_kind(path)
     return reader(path, name or path.stem)
 
 
-def read_unlabelled(path: Path) -> tuple[Items, tuple[str, ...]]:
-    """Items of a `.npz`, `.npy` or `.csv` file, and their ids where it has some. Labels in the file are ignored."""
+def _unknown_kind(path: Path) -> UnveilError:
+    every = (*SUFFIXES, *table_files.SUFFIXES)
+    return UnveilError(f"{path} is a {path.suffix or 'suffixless'} file; expected one of {', '.join(every)}")
+
+
+def read_unlabelled(path: Path) -> Items:
+    """Items of a `.npz` or `.npy` file. Labels in the file are ignored."""
     kind = path.suffix.lower()
     if kind == ".npz":
         arrays, held = _npz_arrays(path, _ITEM_KEYS)
         key = next((key for key in _ITEM_KEYS if key in arrays), None)
         if key is None:
             raise UnveilError(f"{path} has no {' or '.join(_ITEM_KEYS)}; it holds {held}")
-        return Items.of(checked_items(arrays[key], f"{key} in {path}")), ()
+        return Items.of(checked_items(arrays[key], f"{key} in {path}"))
     if kind == ".npy":
-        return Items.of(checked_items(_npy_array(path), str(path))), ()
-    if kind != ".csv":
-        raise UnveilError(f"{path} is a {path.suffix or 'suffixless'} file; expected one of {', '.join(SUFFIXES)}")
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            vectors, _, ids = _csv_rows(csv.reader(file), path, labelled=False)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UnveilError(f"{path} is not a UTF-8 table with commas ({error}); save it as CSV in UTF-8") from error
-    if not vectors:
-        raise UnveilError(f"{path} has no rows below the header; expected one for each item")
-    return Items.of(checked_items(np.stack(vectors), str(path))), tuple(ids)
+        return Items.of(checked_items(_npy_array(path), str(path)))
+    raise _unknown_kind(path)
 
 
 def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
@@ -93,23 +88,14 @@ def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
     return vectors
 
 
-def columns(path: Path) -> tuple[str, ...]:
-    """Names of the columns of numbers in a `.csv` file; other files have none."""
-    if path.suffix.lower() != ".csv":
-        return ()
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header, _, _, numeric = _header(csv.reader(file), path)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return ()
-    return tuple(header[i] for i in numeric)
-
-
 def encode(labels: Sequence[str], where: str) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The sorted classes (by number if all are integers) and the class index of each label."""
     empty = next((i for i, label in enumerate(labels) if not label), None)
     if empty is not None:
-        raise UnveilError(f"{where}: row {empty} (counted from 0) has an empty label; every item needs one")
+        raise UnveilError(
+            f"{where}: row {empty} (counted from 0) has an empty label; every item needs one. "
+            "(In one file without NEW, rows with an empty label are the new ones)"
+        )
     check_names(labels, where)
     classes = sorted(set(labels))
     if all(re.fullmatch("-?[0-9]{1,99}", label) for label in classes):
@@ -266,69 +252,3 @@ def _read_npy(path: Path, name: str) -> Dataset:
     classes, labels = encode(texts, str(file_of_labels))
     split = Split(items=Items.of(items), labels=labels, ids=item_ids("train", len(items)))
     return Dataset(name=name, classes=classes, train=split)
-
-
-def _read_csv(path: Path, name: str) -> Dataset:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            vectors, texts, ids = _csv_rows(csv.reader(file), path)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UnveilError(f"{path} is not a UTF-8 table with commas ({error}); save it as CSV in UTF-8") from error
-    if not vectors:
-        raise UnveilError(f"{path} has no rows below the header; expected one for each item")
-    items = checked_items(np.stack(vectors), str(path))
-    classes, labels = encode(texts, str(path))
-    if len(set(ids)) < len(ids):
-        repeated = Counter(ids).most_common(1)[0][0]
-        raise UnveilError(f"{path}: the id {repeated!r} occurs in more than one row; ids must be unique")
-    split = Split(items=Items.of(items), labels=labels, ids=tuple(ids) or item_ids("train", len(items)))
-    return Dataset(name=name, classes=classes, train=split)
-
-
-def _csv_rows(rows: Any, path: Path, labelled: bool = True) -> tuple[list[NDArray[np.float64]], list[str], list[str]]:
-    header, label, key, numeric = _header(rows, path, labelled)
-    if label is None and labelled:
-        raise UnveilError(f"{path} has no column `label` or `class`; its header is {', '.join(header[:10]) or 'empty'}")
-    if not numeric:
-        raise UnveilError(f"{path} has no columns of numbers beside {', '.join(header)}")
-    vectors: list[NDArray[np.float64]] = []
-    texts: list[str] = []
-    ids: list[str] = []
-    for row in rows:
-        if not row:  # an empty line
-            continue
-        if len(row) != len(header):
-            raise UnveilError(f"{path}, line {rows.line_num}: {len(row)} cells, the header has {len(header)}")
-        try:
-            vectors.append(np.array([float(row[i]) for i in numeric]))
-        except ValueError as error:
-            bad = next(i for i in numeric if not _is_number(row[i]))
-            raise UnveilError(
-                f"{path}, line {rows.line_num}: {row[bad]!r} in column {header[bad]!r} is not a number; "
-                "every column but `label`, `class` and `id` must be numeric"
-            ) from error
-        if label is not None:
-            texts.append(row[label].strip())
-        if key is not None:
-            ids.append(row[key].strip())
-    return vectors, texts, ids
-
-
-def _header(rows: Any, path: Path, labelled: bool = False) -> tuple[list[str], int | None, int | None, list[int]]:
-    """Names of all columns, which of them are the label and the id, and which are numbers."""
-    header = [column.strip() for column in next(rows, [])]
-    index_of: Mapping[str, int] = {column.lower(): i for i, column in enumerate(header)}
-    if labelled and "label" in index_of and "class" in index_of:
-        raise UnveilError(
-            f"{path} has both a column `label` and a column `class`: rename the one that does not hold the labels"
-        )
-    label, key = index_of.get("label", index_of.get("class")), index_of.get("id")
-    return header, label, key, [i for i in range(len(header)) if i not in (label, key)]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

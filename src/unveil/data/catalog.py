@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unveil.data import table_files
 from unveil.data.arrays import SUFFIXES, read_array
 from unveil.data.dataset import Dataset, Split
 from unveil.data.download import Progress, download, extract
 from unveil.data.entries import CATALOG, Entry, exists_or_gz
 from unveil.data.folders import read_folder, read_omniglot
 from unveil.data.pictures import open_image
+from unveil.data.sheets import Columns, read_labelled
 from unveil.errors import UnveilError
 
 __all__ = ["CATALOG", "Entry", "Status", "check", "data_root", "get", "load", "status"]
@@ -45,7 +47,12 @@ def load(name_or_path: str | Path, root: Path | None = None) -> Dataset:
         return read_folder(path)
     if not path.exists():
         raise UnveilError(f"there is no file or folder {path}, and no data set of that name ({', '.join(CATALOG)})")
-    return read_array(path)
+    if not table_files.is_table(path):
+        return read_array(path)
+    data = read_labelled(path, Columns())
+    if data.train.items.kind != "vectors":
+        raise UnveilError(f"{path} holds more than numbers: `unveil discover` reads such a table")
+    return data
 
 
 def status(root: Path | None = None) -> list[Status]:
@@ -89,7 +96,11 @@ def get(name: str, root: Path | None = None, *, progress: Progress | None = None
 
 
 def _is_name(text: str) -> bool:
-    looks_like_a_path = any(mark in text for mark in "/\\~") or text.lower().endswith(SUFFIXES) or text in (".", "..")
+    looks_like_a_path = (
+        any(mark in text for mark in "/\\~")
+        or text.lower().endswith((*SUFFIXES, *table_files.SUFFIXES))
+        or text in (".", "..")
+    )
     return text in CATALOG or text.startswith("omniglot:") or not (looks_like_a_path or Path(text).exists())
 
 

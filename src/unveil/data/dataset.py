@@ -28,3 +28,5 @@ class Dataset:
     classes: tuple[str, ...]
     train: Split
     test: Split | None = None
+    columns: tuple[str, ...] = ()
+    """Names of the columns of a table."""

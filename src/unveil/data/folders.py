@@ -36,7 +36,7 @@ def read_folder(folder: Path, name: str | None = None) -> Dataset:
         raise UnveilError(f"{folder} is not a folder; expected one with a folder of images for each class")
     name = name or folder.resolve().name
     train, test = _split_folders(folder)
-    classes = tuple(_subfolders(train))
+    classes = tuple(class_folders(train))
     if not classes:
         raise UnveilError(
             f"{train} has no class folders; expected {train}/CLASS/*.jpg: make a folder for each class and move its "
@@ -70,7 +70,8 @@ def read_omniglot(path: Path, alphabet: str | None = None) -> Dataset:
     )
 
 
-def _subfolders(folder: Path) -> list[str]:
+def class_folders(folder: Path) -> list[str]:
+    """Names of the folders in a folder, without hidden ones."""
     if not folder.is_dir():
         return []
     names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
@@ -81,24 +82,24 @@ def _subfolders(folder: Path) -> list[str]:
 
 def _split_folders(folder: Path) -> tuple[Path, Path | None]:
     """The folders of the training and the test classes. `train` beside other class folders is a class, not a split."""
-    top = _subfolders(folder)
-    if "train" not in top or not _subfolders(folder / "train"):
+    top = class_folders(folder)
+    if "train" not in top or not class_folders(folder / "train"):
         return folder, None
     for name in ("test", "val"):  # ImageNet's `test` holds no class folders, so there `val` is taken
-        if _subfolders(folder / name):
+        if class_folders(folder / name):
             return folder / "train", folder / name
     return (folder / "train", None) if set(top) <= {"train", "val", "test"} else (folder, None)
 
 
 def _folder_split(root: Path, folder: Path, classes: tuple[str, ...]) -> Split:
-    if unknown := sorted(set(_subfolders(folder)) - set(classes)):
+    if unknown := sorted(set(class_folders(folder)) - set(classes)):
         raise UnveilError(
             f"{folder / unknown[0]} is a class that the training folder does not have; "
             "add it there too, or take it out of the test folder"
         )
     files: list[Path] = []
     labels: list[int] = []
-    for name in _subfolders(folder):
+    for name in class_folders(folder):
         images = image_files(folder / name)
         if not images:
             kinds = " ".join(sorted(EXTENSIONS))
@@ -144,7 +145,7 @@ def _omniglot_array(path: Path, alphabet: str | None) -> Iterator[tuple[str, NDA
 
 def _omniglot_folder(path: Path, alphabet: str | None) -> Iterator[tuple[str, NDArray[np.uint8]]]:
     folders = [
-        part / name for part in (path / "images_background", path / "images_evaluation") for name in _subfolders(part)
+        part / name for part in (path / "images_background", path / "images_evaluation") for name in class_folders(part)
     ]
     if not folders:
         raise UnveilError(f"{path} has no images_background/ALPHABET folders; get them with `unveil data get omniglot`")
@@ -152,7 +153,7 @@ def _omniglot_folder(path: Path, alphabet: str | None) -> Iterator[tuple[str, ND
     for folder in folders:
         if folder.name not in chosen:
             continue
-        for character in _subfolders(folder):
+        for character in class_folders(folder):
             drawings = [_omniglot_drawing(file) for file in image_files(folder / character)]
             if not drawings:
                 raise UnveilError(f"{folder / character} holds no images; get them again: `unveil data get omniglot`")

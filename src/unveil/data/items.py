@@ -1,15 +1,18 @@
-"""`Items`: one type for images in memory, image files and vectors."""
+"""`Items`: one type for images in memory, image files, vectors, texts and rows of a table."""
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.file_hashes import hash_files
+
+if TYPE_CHECKING:
+    from unveil.data.table import Table
 
 Images = NDArray[np.uint8]
 """(n, height, width, channels) with 1 or 3 channels."""
@@ -23,11 +26,12 @@ PIECE = 8192
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Rows of one kind: `images` (one uint8 array), `files` (paths, decoded when needed) or `vectors`."""
+    """Rows of one kind: `images` (one uint8 array), `files` (paths of images, decoded when needed), `vectors`, `texts`,
+    or `table` (columns of several kinds)."""
 
-    kind: Literal["images", "files", "vectors"]
+    kind: Literal["images", "files", "vectors", "texts", "table"]
     values: Any
-    """The array, or the tuple of paths."""
+    """The array, the tuple of paths or texts, or the table."""
 
     @staticmethod
     def of(values: NDArray[Any] | Sequence[Path]) -> "Items":
@@ -36,13 +40,22 @@ class Items:
             return Items("images" if values.dtype == np.uint8 else "vectors", values)
         return Items("files", tuple(values))
 
+    @staticmethod
+    def of_texts(texts: Sequence[str]) -> "Items":
+        """Items that are texts."""
+        return Items("texts", tuple(texts))
+
     def __len__(self) -> int:
         return len(self.values)
 
     @property
+    def are_images(self) -> bool:
+        return self.kind in ("images", "files")
+
+    @property
     def array(self) -> NDArray[Any]:
-        """The images or vectors; image files have no array."""
-        assert self.kind != "files", "image files are not in memory"
+        """The images or vectors; other kinds have no array."""
+        assert self.kind in ("images", "vectors"), f"{self.kind} are not an array"
         return cast(NDArray[Any], self.values)
 
     @property
@@ -50,9 +63,22 @@ class Items:
         """The image files; empty for other kinds."""
         return self.values if self.kind == "files" else ()
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts, also those of a table; empty for other kinds."""
+        if self.kind == "table" and self.table.text is not None:
+            return tuple(self.table.texts(self.table.text))
+        return self.values if self.kind == "texts" else ()
+
+    @property
+    def table(self) -> "Table":
+        """The table; other kinds have none."""
+        assert self.kind == "table"
+        return cast("Table", self.values)
+
     def take(self, rows: Rows | slice) -> "Items":
         """The items of these rows."""
-        if self.kind != "files" or isinstance(rows, slice):
+        if self.kind not in ("files", "texts") or isinstance(rows, slice):
             return Items(self.kind, self.values[rows])
         return Items(self.kind, tuple(self.values[row] for row in rows))
 
@@ -63,15 +89,24 @@ class Items:
     def and_then(self, others: "Items") -> "Items":
         """These items followed by `others`, which must be of the same kind."""
         assert self.kind == others.kind
-        if self.kind == "files":
+        if self.kind in ("files", "texts"):
             return Items(self.kind, (*self.values, *others.values))
+        if self.kind == "table":
+            return Items(self.kind, self.table.and_then(others.table))
         return Items(self.kind, np.concatenate([self.values, others.values]))
 
     def fingerprint(self, store: Path | None = None) -> str:
         """A short hash of the content. With a store, image files that were read before are not read again."""
         digest = hashlib.sha256()
+        if self.kind == "table":
+            return self.table.fingerprint()
         if self.kind == "files":
             digest.update("\n".join(hash_files(self.paths, store)).encode())
+            return digest.hexdigest()[:20]
+        if self.kind == "texts":
+            for text in self.texts:
+                content = text.encode("utf-8", "backslashreplace")
+                digest.update(len(content).to_bytes(8) + content)
             return digest.hexdigest()[:20]
         digest.update(f"{self.array.shape} {self.array.dtype}".encode())
         for piece in self.pieces():

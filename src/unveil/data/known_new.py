@@ -1,6 +1,5 @@
-"""Read user data as a task: KNOWN has labels, NEW has none."""
+"""Read user data as a task: KNOWN has labels, NEW has none; or one table whose new rows have an empty label."""
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,25 +10,43 @@ from unveil.data.catalog import load
 from unveil.data.folders import EXTENSIONS, image_files
 from unveil.data.items import Items
 from unveil.data.readers import item_ids
+from unveil.data.sheets import Columns, Sheet, items_of, matrix_of, read_labelled, read_sheet
+from unveil.data.table import Table, listed
+from unveil.data.table_files import is_table
 from unveil.data.task import UNLABELLED, Task
+from unveil.data.text_folders import holds_texts, read_text_folder, read_texts
 from unveil.errors import UnveilError
 
+USUAL = Columns()
 
-def read_task(known: Path, new: Path | None) -> Task:
-    """The items of KNOWN, then those of NEW, which must be of the same kind; without NEW, those of KNOWN alone."""
-    labelled = load(str(known))
-    train, columns = labelled.train, arrays.columns(known)
+
+def read_task(known: Path, new: Path | None, columns: Columns = USUAL) -> Task:
+    """The items of KNOWN, then those of NEW, which must be of the same kind.
+
+    Without NEW: those of KNOWN alone, of a table the labelled rows first, then those with an empty label.
+    """
+    if is_table(known) and (new is None or is_table(new)):
+        return _table_task(known, new, columns)
+    if columns.any_named and not is_table(known):
+        raise UnveilError(
+            f"{known} is no table: --text, --label, --id and --columns name columns of one; leave them out"
+        )
+    if is_table(known):
+        labelled = read_labelled(known, columns)
+    else:
+        labelled = read_text_folder(known) if known.is_dir() and holds_texts(known) else load(str(known))
+    train, names = labelled.train, labelled.columns
     task = Task(
         name=known.resolve().stem,
         items=train.items,
         ids=train.ids,
         labels=train.labels,
         known=labelled.classes,
-        columns=columns,
+        columns=names,
     )
     if new is None:
         return task
-    items, new_ids = read_new(new, columns)
+    items, new_ids = read_new(new, names, columns)
     check_alike(train.items, items, known, new)
     return Task(
         name=f"{known.resolve().stem}-{new.resolve().stem}",
@@ -37,8 +54,47 @@ def read_task(known: Path, new: Path | None) -> Task:
         ids=(*train.ids, *_own_ids(new_ids, train.ids)),
         labels=np.concatenate([train.labels, np.full(len(items), UNLABELLED)]),
         known=labelled.classes,
-        columns=columns,
+        columns=names,
     )
+
+
+def _table_task(known: Path, new: Path | None, columns: Columns) -> Task:
+    """The rows of one or two tables. What a column holds is judged by all of them together."""
+    sheet, others = read_sheet(known, columns, labelled=True), None
+    assert sheet.labels is not None
+    if new is not None:
+        classes, labels = arrays.encode(sheet.labels, str(known))
+        others = read_sheet(new, columns, labelled=False)
+        table = sheet.table.and_then(_in_order(others.table, sheet.table.names, new))
+        labels = np.concatenate([labels, np.full(len(others.table), UNLABELLED)])
+        ids = (*(sheet.ids or item_ids("train", len(sheet.table))),)
+        ids += (*_own_ids(others.ids or item_ids("new", len(others.table)), ids),)
+        name = f"{known.resolve().stem}-{new.resolve().stem}"
+    else:
+        sheet, classes, labels, ids = _one_file(sheet, known)
+        table, name = sheet.table, known.resolve().stem
+    items, names, notes = items_of(table, columns, known)
+    return Task(name=name, items=items, ids=ids, labels=labels, known=classes, columns=names, notes=tuple(notes))
+
+
+def _one_file(sheet: Sheet, path: Path) -> tuple[Sheet, tuple[str, ...], np.ndarray, tuple[str, ...]]:
+    """The rows with a label first, then the others."""
+    assert sheet.labels is not None
+    known = [row for row, label in enumerate(sheet.labels) if label]
+    new = [row for row, label in enumerate(sheet.labels) if not label]
+    if not known:
+        raise UnveilError(f"{path}: no row has a label; fill in those of the known classes")
+    classes, labels = arrays.encode([sheet.labels[row] for row in known], str(path))
+    names = sheet.ids or item_ids("row" if new else "train", len(sheet.table))
+    ids = tuple(names[row] for row in (*known, *new))
+    return sheet[[*known, *new]], classes, np.concatenate([labels, np.full(len(new), UNLABELLED)]), ids
+
+
+def _in_order(table: Table, wanted: Sequence[str], path: Path) -> Table:
+    """The table with its columns in the order of the known items'."""
+    order = column_order(table.names, wanted, path)
+    names = table.names if isinstance(order, slice) else [table.names[place] for place in order]
+    return table.only(names)
 
 
 def _own_ids(names: Sequence[str], taken: Sequence[str]) -> list[str]:
@@ -55,55 +111,71 @@ def _own_ids(names: Sequence[str], taken: Sequence[str]) -> list[str]:
     return own
 
 
-def read_new(path: Path, columns: Sequence[str] = ()) -> tuple[Items, tuple[str, ...]]:
-    """Items without labels: a folder of images, however nested, one image, or an array (.npz, .npy, .csv).
+def read_new(
+    path: Path,
+    names: Sequence[str] = (),
+    columns: Columns = USUAL,
+    *,
+    as_table: bool = False,
+    others_allowed: bool = False,
+) -> tuple[Items, tuple[str, ...]]:
+    """Items without labels: a folder of images or texts, however nested, one image, an array, or a table.
 
-    The columns of a table are put into the order of `columns`, the names that the known items have.
+    names: the columns that the known items have; those of a table are put into their order. as_table: leave them as
+    they are, to be encoded. others_allowed: the table may have more columns.
     """
     if path.is_dir():
+        if holds_texts(path):
+            return read_texts(path)
         files = image_files(path)
         if not files:
-            raise UnveilError(f"{path} holds no images ({' '.join(sorted(EXTENSIONS))}): give a folder with some")
+            kinds = " ".join(sorted(EXTENSIONS))
+            raise UnveilError(f"{path} holds no images ({kinds}) and no texts (.txt): give a folder with some")
         return Items.of(files), tuple(file.relative_to(path).as_posix() for file in files)
     if not path.exists():
         raise UnveilError(f"there is no file or folder {path}")
     if path.suffix.lower() in EXTENSIONS:
         return Items.of((path,)), (path.name,)
-    items, ids = arrays.read_unlabelled(path)
-    if items.kind == "vectors":
-        items = Items.of(items.array[:, column_order(arrays.columns(path), columns, path)])
-    if len(set(ids)) < len(ids):
-        repeated = Counter(ids).most_common(1)[0][0]
-        raise UnveilError(f"{path}: the id {repeated!r} occurs in more than one row; ids must be unique")
-    return items, ids or item_ids("new", len(items))
+    if not is_table(path):
+        items = arrays.read_unlabelled(path)
+        return items, item_ids("new", len(items))
+    sheet = read_sheet(path, columns, labelled=False)
+    ids = sheet.ids or item_ids("new", len(sheet.table))
+    if as_table:
+        return Items("table", sheet.table), ids
+    if sheet.table.text is not None or not names:
+        return items_of(sheet.table, columns, path)[0], ids
+    order = column_order(sheet.table.names, names, path, others_allowed=others_allowed)
+    chosen = sheet.table.names if isinstance(order, slice) else [sheet.table.names[place] for place in order]
+    return Items.of(matrix_of(sheet.table, chosen, path)), ids
 
 
-def column_order(given: Sequence[str], wanted: Sequence[str], path: Path) -> list[int] | slice:
+def column_order(
+    given: Sequence[str], wanted: Sequence[str], path: Path, *, others_allowed: bool = False
+) -> list[int] | slice:
     """Index of each wanted column among the given ones; no reordering where either side lacks or repeats names."""
     if not given or not wanted or len(set(wanted)) < len(wanted) or len(set(given)) < len(given):
         return slice(None)
     index_of = {name: index for index, name in enumerate(given)}
     missing = [name for name in wanted if name not in index_of]
     expected = set(wanted)
-    extra = [name for name in given if name not in expected]
+    extra = [] if others_allowed else [name for name in given if name not in expected]
     if missing or extra:
-        problems = [f"lacks {_listed(missing)}"] if missing else []
-        problems += [f"has {_listed(extra)}, which known items do not have"] if extra else []
+        problems = [f"lacks {listed([repr(name) for name in missing], 5)}"] if missing else []
+        problems += [f"has {listed([repr(name) for name in extra], 5)}, which known items do not have"] if extra else []
         raise UnveilError(f"{path} {' and '.join(problems)}: give the same columns to known and new items")
     return [index_of[name] for name in wanted]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
 def check_alike(known_items: Items, new_items: Items, known: Path, new: Path) -> None:
-    """Raise an error unless both are folders, or arrays whose items have the same type and shape."""
-    if known_items.kind == new_items.kind == "files":
+    """Raise an error unless both are folders of one kind, or arrays whose items have the same type and shape."""
+    kinds = known_items.kind, new_items.kind
+    if kinds[0] == kinds[1] and kinds[0] in ("files", "texts"):
         return
-    if "files" in (known_items.kind, new_items.kind):
-        folder = known if known_items.kind == "files" else new
-        raise UnveilError(f"{folder} is a folder of images and the other is an array: give two folders or two arrays")
+    words = {"files": "a folder of images", "texts": "texts", "table": "a table with more than numbers"}
+    if kinds[0] in words or kinds[1] in words:
+        what = [words.get(kind, "an array") for kind in kinds]
+        raise UnveilError(f"{known} is {what[0]} and {new} is {what[1]}: give two of one kind")
     first, second = known_items.array, new_items.array
     if first.dtype.kind != second.dtype.kind or first.shape[1:] != second.shape[1:]:
         raise UnveilError(

@@ -42,6 +42,8 @@ def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
     if y is None:
         return Classes(np.empty(0, dtype=np.int64)), np.full(rows, -1, dtype=np.int64)
     values = np.asarray(y)
+    if values.dtype.kind in "US" and not isinstance(y, np.ndarray):
+        values = np.asarray(y, dtype=object)  # numpy would make "nan" of a missing value beside texts
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
@@ -56,7 +58,9 @@ def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
         return _indexed(Classes(known.astype(np.int64)), labelled, index)
     if values.dtype.kind == "f":
         return read_labels(_whole(values), rows)
-    labelled = np.array([not _missing(value) for value in values.tolist()])
+    labelled = np.array([not _missing(value) for value in values.tolist()], dtype=bool)
+    if values.dtype.kind == "U":
+        labelled &= values != "nan"  # what numpy makes of a missing value beside texts
     known_labels = [value for value, is_labelled in zip(values.tolist(), labelled, strict=True) if is_labelled]
     if known_labels and all(
         isinstance(value, int | np.integer) and not isinstance(value, bool) for value in known_labels
@@ -89,6 +93,8 @@ def _whole(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _missing(value: Any) -> bool:
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return value in (-1, "-1", "") or type(value).__name__ in ("NAType", "NaTType")
+    if isinstance(value, float) and np.isnan(value):
+        return True
+    return isinstance(value, int | float | str | np.number) and value in (-1, "-1", "")

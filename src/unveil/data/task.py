@@ -37,6 +37,8 @@ class Task:
     """A name for each row; None: rows are only numbered."""
     columns: tuple[str, ...] = ()
     """Names of the columns of a table."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what was left out or filled in when it was read."""
     test_items: Items | None = None
     test_ids: tuple[str, ...] = ()
 

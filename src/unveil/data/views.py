@@ -185,6 +185,8 @@ def make_views(
             return ImageViews(items.array, data, config, device)
         case "vectors":
             return VectorViews(items.array, data, config, device, like if isinstance(like, VectorViews) else None)
+        case _:
+            raise UnveilError(f"{items.kind} have to become vectors first: give an encoder")
 
 
 def _statistics(data: Data, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:

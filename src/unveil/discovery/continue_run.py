@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from unveil import recipe, storage
+from unveil.data.sheets import Columns
 from unveil.discovery.run import Corrections, run_own_data, run_recipe
 from unveil.errors import UnveilError
 from unveil.runs.corrections import REJECTED, current_state
+from unveil.runs.edited_scores import EditedScores
 from unveil.runs.reader import load, verify_file
 from unveil.runs.review_log import LOG
 
@@ -27,9 +29,10 @@ def continue_run(
         raise UnveilError(f"{run} was made from {source['kind']} in memory, which were not stored: fit again")
     return run_own_data(
         Path(source["known"]),
-        Path(source["new"]),
+        None if source["new"] is None else Path(source["new"]),
         out=out,
         stages=stages,
+        columns=Columns.from_json(source.get("columns", {})),
         settings=settings,
         corrections=corrections,
     )
@@ -54,10 +57,12 @@ def from_review(run: Path) -> tuple[Corrections, int]:
     }
     if not labels:
         raise UnveilError(f"no cluster of {run} has a name: name some first, with `unveil review {run}`")
+    scores = EditedScores(original).of(state)[0]
+    confidence = {name: float(scores[row]) for row, name in enumerate(original.ids) if name in labels}
     rejected = {}
     for row in (state.labels == REJECTED).nonzero()[0]:
         before = int(original.labels[row])  # the class that the fit had given it
         rejected[original.ids[row]] = state.name(before) if before in state.meanings else original.classes[before]
     source = f"{run.resolve()} {storage.fingerprint_file(path)}"
     unnamed = [cluster for cluster in state.meanings if state.is_novel(cluster) and cluster not in named]
-    return Corrections(labels, rejected, source), len(unnamed)
+    return Corrections(labels, rejected, confidence, source), len(unnamed)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from unveil.data.known_new import read_task
+from unveil.data.known_new import USUAL, read_task
+from unveil.data.sheets import Columns
+from unveil.data.task import Task
 from unveil.discovery.candidates import candidates
 from unveil.discovery.count import Estimate
 from unveil.discovery.fit import clean_vectors
@@ -23,10 +25,11 @@ from unveil.settings import Settings
 
 
 def count_classes(
-    known: Path, new: Path, *, encoder: str, seed: int, device: str, stages: Path, known_in_unlabelled: bool = False
+    known: Path, new: Path | None, *, columns: Columns = USUAL, known_in_unlabelled: bool = False, **options: Any
 ) -> Estimate:
     """The number of novel classes in NEW, by all criteria."""
-    scaled, _ = _scaled(known, new, encoder, seed, device, stages)
+    scaled, settings = _scaled(read_task(known, new, columns), **options)
+    seed = settings.seed
     task = replace(scaled.task, known_in_unlabelled=known_in_unlabelled)
     points = clean_vectors(task) if scaled.for_counting is None else scaled.for_counting
     recognised = None
@@ -39,16 +42,15 @@ def rehearse_known(
     known: Path,
     *,
     n_novel: int | None,
-    encoder: str,
     method: str | None,
     rehearsals: int,
-    seed: int,
-    device: str,
-    stages: Path,
+    columns: Columns = USUAL,
+    **options: Any,
 ) -> Forecast:
-    """Hide classes of KNOWN and discover them again."""
+    """Hide classes of KNOWN and discover them again; rows without a label are not used."""
+    task = read_task(known, None, columns)
     overrides = [f"rehearsals={rehearsals}", *([] if method is None else [f"discovery.method={method}"])]
-    scaled, settings = _scaled(known, None, encoder, seed, device, stages, overrides)
+    scaled, settings = _scaled(task.take(task.labelled), overrides=overrides, **options)
     classes = len(scaled.task.known)
     if classes < LEAST_CLASSES:
         raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")
@@ -66,20 +68,13 @@ def rehearse_known(
 
 
 def _scaled(
-    known: Path,
-    new: Path | None,
-    encoder: str,
-    seed: int,
-    device: str,
-    stages: Path,
-    overrides: Sequence[str] = (),
+    task: Task, *, encoder: str, seed: int, device: str, stages: Path, overrides: Sequence[str] = ()
 ) -> tuple[Scaled, Settings]:
     """The task with its items as scaled vectors, as a discovery would see them."""
     console = Console(stderr=True, markup=False)
-    task = read_task(known, new)
     overrides = [*overrides, f"seed={seed}", f"machine.device={device}"]
     settings = own_settings(task.items, None, overrides, encoder=encoder)
-    if settings.data.encoder is None and task.items.kind != "vectors":  # an encoder would have to be trained first
+    if settings.data.encoder is None and task.items.are_images:  # an encoder would have to be trained first
         settings = own_settings(task.items, None, overrides, encoder=PIXELS)
     items, readable = prepare(task.items, settings, folder=stages).encoded(task.items, console)
     task = replace(task.take(np.flatnonzero(readable)), items=items)

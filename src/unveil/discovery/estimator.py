@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from unveil import log
 from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
@@ -19,9 +19,10 @@ from unveil.discovery import input_checks, saved_estimator
 from unveil.discovery.discover import Discovery, discover
 from unveil.discovery.notebook import NotebookDisplay
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
+from unveil.discovery.parameters import check_parameters
 from unveil.discovery.predictor import Predictor
-from unveil.errors import UnveilError, suggest
-from unveil.methods.catalog import METHODS
+from unveil.discovery.updates import LEAST, Update, largest_group
+from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.settings import Settings
 
@@ -30,10 +31,16 @@ MOST_KEPT_ROWS = 100_000
 """Features are kept for report and review of a saved estimator if there are at most this many rows."""
 
 
-class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class _Base(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """What scikit-learn brings."""
+
+
+class NovelClassDiscovery(NotebookDisplay, _Base):
     """Find novel classes among unlabelled items, given labelled items of known classes.
 
-    A fit keeps everything in memory: it writes nothing to disk.
+    X is a matrix of vectors, a data frame (numbers, categories, dates, missing values), images, paths of image files,
+    or a list of texts. A fit keeps everything in memory: it writes nothing to disk, and says nothing unless it is asked
+    to (`verbose`, or the logger `unveil`).
 
     Parameters
     ----------
@@ -44,10 +51,13 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
         "ncl", "baseline", "dtc", "rs", "uno", …; "kmeans".
     encoder : str
         Turns images into vectors: "auto", "pixels", "compact" (trained here), "efficientnet-lite0", "timm:NAME",
-        "transformers:NAME", "torchvision:NAME". Vectors need no encoder.
+        "transformers:NAME", "torchvision:NAME"; and texts: "minilm", "tfidf", "sentence-transformers:NAME",
+        "transformers:NAME". Vectors need no encoder.
     scaling : "auto", "unit", "standard" or "none"
         How vectors are scaled: to unit length, each column to the same spread, or not at all. "auto": as suits the
         known classes best.
+    text : str or None
+        The column of a data frame that holds texts; the other columns are used beside it.
     recipe : str, path or None
         For images: train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen
         encoder: "images", or a TOML file of your own.
@@ -65,7 +75,7 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
     store : path or None
         A directory in which embeddings of images are stored for the next fit. None: they are not stored.
     verbose : bool
-        Print what is being done.
+        Print what is being done; otherwise the logger `unveil` is told.
 
     Attributes
     ----------
@@ -86,6 +96,7 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
         encoder: str = "auto",
         *,
         scaling: str = "auto",
+        text: str | None = None,
         recipe: str | Path | None = None,
         known_in_unlabelled: bool = False,
         rehearsals: int | None = None,
@@ -99,6 +110,7 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
         self.method = method
         self.encoder = encoder
         self.scaling = scaling
+        self.text = text
         self.recipe = recipe
         self.known_in_unlabelled = known_in_unlabelled
         self.rehearsals = rehearsals
@@ -108,10 +120,15 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
         self.store = store
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **unknown: Any) -> Self:
         """Find the novel classes among the unlabelled rows."""
-        self._check()
-        console = self._console()
+        if unknown:
+            raise UnveilError(
+                f"fit takes X and y, and no {', '.join(unknown)}: every item has the same weight; leave it out"
+            )
+        check_parameters(self.get_params(deep=False))
+        console = log.console(verbose=bool(self.verbose))
+        self._input_notes: list[str] = []
         items = input_checks.read_items(self, X, reset=True)
         classes, labels = read_labels(y, len(items))
         settings = self._settings(items, any_labels=bool((labels >= 0).any()))
@@ -122,20 +139,19 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
             known=tuple(classes.known.tolist()),
             n_novel=settings.data.n_novel,
             known_in_unlabelled=settings.data.known_in_unlabelled,
+            ids=input_checks.row_ids(X),
         )
         folder = None if self.store is None else Path(self.store)
         preparation = prepare(items, settings, folder=folder)
         encoded, readable = preparation.encoded(items, console)
         input_checks.check_readable(readable, items)
         preparation = with_reduction(preparation, encoded, settings)
-        if encoded.kind == "vectors":
-            self.n_features_in_ = encoded.array.shape[-1]
-        else:
-            self.n_features_in_ = 1
+        if items.kind != "table":
+            self.n_features_in_ = encoded.array.shape[-1] if encoded.kind == "vectors" else 1
         keep = len(task) <= MOST_KEPT_ROWS
         encoded_task = replace(task, items=encoded)
         result = discover(encoded_task, settings, preparation, console=console, keep_features=keep)
-        for warning in (*encoder_warning(items, settings, self.encoder), *result.warnings):
+        for warning in (*self._input_notes, *encoder_warning(items, settings, self.encoder), *result.warnings):
             warnings.warn(warning, UserWarning, stacklevel=2)
         self._keep(replace(result, training=None), classes, task, settings)
         return self
@@ -143,7 +159,7 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
     def _settings(self, items: Items, *, any_labels: bool) -> Settings:
         """One settings object from the recipe and the parameters."""
         chosen: dict[str, Any] = {
-            "data.n_novel": None if self.n_novel == "auto" else int(self.n_novel),
+            "data.n_novel": None if self.n_novel == "auto" else self.n_novel,
             "data.known_in_unlabelled": "true" if self.known_in_unlabelled else None,
             "data.vector_scaling": None
             if self.scaling == "auto"
@@ -158,23 +174,10 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
         name = None if self.recipe is None else str(self.recipe)
         return own_settings(items, name, overrides, encoder=self.encoder, any_labels=any_labels)
 
-    def _console(self) -> Console:
-        return Console(stderr=True, markup=False, quiet=not self.verbose)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
-
-    def _check(self) -> None:
-        if self.n_novel != "auto" and (isinstance(self.n_novel, str) or int(self.n_novel) != self.n_novel):
-            raise UnveilError(f"n_novel is {self.n_novel!r}: give a whole number, or 'auto'")
-        if self.method != "auto" and self.method not in METHODS:
-            raise UnveilError(f"method is {self.method!r}{suggest(self.method, METHODS)}")
-        if self.scaling not in ("auto", "unit", "standard", "none"):
-            raise UnveilError(f"scaling is {self.scaling!r}: give 'auto', 'unit', 'standard' or 'none'")
-        if (self.rehearsals is not None and self.rehearsals < 0) or (self.steps is not None and self.steps < 1):
-            raise UnveilError("rehearsals must be 0 or more, and steps 1 or more")
 
     def _keep(self, result: Discovery, classes: Classes, task: Task, settings: Settings) -> None:
         self._predictor, self._known = result.predictor, classes
@@ -194,9 +197,9 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
         self.choice_ = result.choice
         self.history_ = result.history
 
-    def fit_predict(self, X: Any, y: Any = None, **_: Any) -> NDArray[Any]:
+    def fit_predict(self, X: Any, y: Any = None, **unknown: Any) -> NDArray[Any]:
         """`fit`, then `labels_`."""
-        labels: NDArray[Any] = self.fit(X, y).labels_
+        labels: NDArray[Any] = self.fit(X, y, **unknown).labels_
         return labels
 
     def predict(self, X: Any, *, coverage: float | None = None) -> NDArray[Any]:
@@ -205,8 +208,7 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
         coverage: label an item "neither" (-1 beside numeric labels) if it lies farther from the training items than
         this share of them do from each other.
         """
-        if coverage is not None and not 0 < coverage <= 1:
-            raise UnveilError(f"coverage is {coverage}: give a share, above 0 and at most 1")
+        _check_coverage(coverage)
         names, predictor = [], self._fitted()
         for space in predictor.spaces(self._encoded(X)):
             labels = self.classes_[predictor.probabilities(space).argmax(axis=1)].copy()
@@ -242,22 +244,63 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
             "sentence": forecast.sentence(),
         }
 
-    def get_class_info(self) -> list[dict[str, Any]]:
-        """A row for each class: label, known or novel, size, mean confidence, and the rows most typical of it."""
+    def partial_update(self, X: Any, *, coverage: float = 0.95) -> Update:
+        """Place items that arrived after the fit: in known classes, in novel clusters, or set aside.
+
+        Items that are unlike those of the fit (see `predict`) are set aside and remembered from call to call, until
+        enough of them lie together to make a new class. The fit itself does not change: fit again with all items then.
+        """
+        _check_coverage(coverage)
+        predictor, parts = self._fitted(), []
+        kept: list[NDArray[np.float32]] = getattr(self, "_set_aside", [])
+        for space in predictor.spaces(self._encoded(X)):
+            p = predictor.probabilities(space)
+            away = predictor.unlikeness(space) > coverage
+            kept = [*kept, space[away]]
+            parts.append((p.argmax(axis=1), p.max(axis=1), away))
+        best, probability, away = (np.concatenate(part) for part in zip(*parts, strict=True))
+        self._set_aside = kept
+        labels = self.classes_[best].copy()
+        labels[away] = -1 if self._known.numeric else NEITHER
+        sizes = np.unique(self.labels_, return_counts=True)[1]
+        points = np.concatenate(kept)
+        return Update(
+            labels=labels,
+            kinds=np.where(away, NEITHER, np.where(best < len(self._known.known), "known", "novel")),
+            probability=probability,
+            set_aside=len(points),
+            largest_group=largest_group(points, predictor, coverage),
+            needed=max(LEAST, int(sizes.min())),
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of `transform`, for `get_feature_names_out`."""
+        predictor = self._fitted()
+        assert predictor.reference is not None
+        return int(predictor.features(predictor.reference[:1]).shape[1])
+
+    def get_class_info(self) -> Any:
+        """A pandas data frame with a row for each class: label, kind (known or novel), size, mean confidence, and the
+        rows most typical of it."""
         check_is_fitted(self, "labels_")
-        rows = []
-        for index, label in enumerate(self.classes_.tolist()):
-            members = np.flatnonzero(self.labels_ == label)
-            rows.append(
-                {
-                    "label": label,
-                    "kind": "known" if index < len(self._known.known) else "novel",
-                    "size": len(members),
-                    "confidence": float(self.confidence_[members].mean()) if len(members) else float("nan"),
-                    "representatives": self.representatives(label, 5).tolist(),
-                }
-            )
-        return rows
+        try:
+            import pandas as pd
+        except ImportError:
+            raise UnveilError("get_class_info needs the package pandas: pip install pandas") from None
+        members = {label: np.flatnonzero(self.labels_ == label) for label in self.classes_.tolist()}
+        known = len(self._known.known)
+        return pd.DataFrame(
+            {
+                "label": list(members),
+                "kind": ["known" if index < known else "novel" for index in range(len(members))],
+                "size": [len(rows) for rows in members.values()],
+                "confidence": [
+                    float(self.confidence_[rows].mean()) if len(rows) else np.nan for rows in members.values()
+                ],
+                "representatives": [self.representatives(label, 5).tolist() for label in members],
+            }
+        )
 
     def representatives(self, cluster: Any, n: int = 10) -> NDArray[np.int64]:
         """The rows of X that are most typical of a class or cluster, best first."""
@@ -295,10 +338,16 @@ class NovelClassDiscovery(NotebookDisplay, TransformerMixin, ClusterMixin, BaseE
 
     def _encoded(self, X: Any) -> Items:
         predictor = self._fitted()
+        input_checks.check_kind(X, predictor.preparation.kind)
         items = input_checks.read_items(self, X, reset=False)
-        encoded, readable = predictor.encoded(items, self._console())
+        encoded, readable = predictor.encoded(items, log.console(verbose=bool(self.verbose)))
         input_checks.check_readable(readable, items)
         return encoded
+
+
+def _check_coverage(coverage: Any) -> None:
+    if coverage is not None and not (isinstance(coverage, int | float | np.floating) and 0 < coverage <= 1):
+        raise UnveilError(f"coverage is {coverage!r}: give a share, above 0 and at most 1")
 
 
 def _seed(state: Any) -> int:

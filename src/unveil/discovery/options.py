@@ -10,10 +10,14 @@ import numpy as np
 from unveil import recipe as recipes
 from unveil.data.items import Items
 from unveil.data.scaling import fit_reduction
+from unveil.data.table_encoding import fit_table
+from unveil.data.tfidf import NAME as TFIDF
+from unveil.data.tfidf import fit_tfidf
 from unveil.discovery.preparation import PIXELS, Preparation, choose_encoder
 from unveil.errors import UnveilError
 from unveil.methods.catalog import method_class
 from unveil.models.pretrained import installed
+from unveil.models.text_encoders import MINILM, has_minilm, not_for_texts, reads_texts
 from unveil.settings import Settings
 
 DEFAULT_ENCODER = "efficientnet-lite0"
@@ -31,20 +35,53 @@ def own_settings(
 ) -> Settings:
     """The settings for these items.
 
-    Without a recipe, vectors go by the recipe `vectors`, and so do images, whose vectors come from a frozen encoder.
-    `auto` is the pretrained encoder where it is installed, else an encoder that is trained here (recipe `images`) where
-    there are enough images, else pixels.
+    Without a recipe, vectors go by the recipe `vectors`, and so do images and texts, whose vectors come from a frozen
+    encoder. `auto` is the pretrained encoder where it is installed; else, for images, an encoder that is trained here
+    (recipe `images`) where there are enough images, or pixels where they are small, and for texts their words (TF-IDF).
     """
-    if recipe is not None:
+    if recipe is not None and items.kind in ("texts", "table"):
+        _check_recipe(recipes.load(recipe, overrides), items.kind)
+    elif recipe is not None:
         return recipes.load(recipe, overrides)
-    if items.kind == "vectors":
-        return recipes.load(_recipe_for_vectors(overrides), overrides)
+    vectors = recipe or _recipe_for_vectors(overrides)
+    if not reads_items(items):
+        if encoder != "auto":
+            what = "vectors" if items.kind == "vectors" else "rows of a table without text"
+            raise UnveilError(f"the encoder {encoder} needs images or texts, and these are {what}: leave it out")
+        return recipes.load(vectors, overrides)
+    if not items.are_images:
+        if encoder == "auto":
+            encoder = MINILM if has_minilm() else TFIDF
+        return recipes.load(vectors, [f"data.encoder={encoder}", *overrides])
     if encoder == "auto":
-        trainable = TRAINED_HERE if len(items) >= ENOUGH_IMAGES and any_labels else PIXELS
-        encoder = DEFAULT_ENCODER if installed(DEFAULT_ENCODER) else trainable
+        encoder = DEFAULT_ENCODER if installed(DEFAULT_ENCODER) else _without_encoder(items, any_labels)
     if encoder == TRAINED_HERE:
         return recipes.load("images", overrides)
     return recipes.load(_recipe_for_vectors(overrides), [f"data.encoder={encoder}", *overrides])
+
+
+def reads_items(items: Items) -> bool:
+    """Whether an encoder has something to read: images or texts."""
+    return items.are_images or items.kind == "texts" or (items.kind == "table" and items.table.text is not None)
+
+
+def _check_recipe(settings: Settings, kind: str) -> None:
+    """Only a recipe for vectors suits texts and tables."""
+    if settings.encoder.name not in ("identity", "tail", "mlp") or settings.rotation.epochs:
+        what = "texts" if kind == "texts" else "rows of a table"
+        raise UnveilError(f"the recipe {settings.name} trains on images, and these are {what}: leave the recipe out")
+
+
+def _without_encoder(items: Items, any_labels: bool) -> str:
+    """What is done with images where no pretrained encoder is installed."""
+    if len(items) >= ENOUGH_IMAGES and any_labels:
+        return TRAINED_HERE
+    if items.kind == "images" and max(items.array.shape[1:3]) <= LARGEST_SIDE:
+        return PIXELS
+    raise UnveilError(
+        "no pretrained encoder is installed, and photographs compared by their pixels give nothing: "
+        "pip install 'unveil[images]'; or choose --encoder pixels for simple drawings, --recipe images to train on them"
+    )
 
 
 def _recipe_for_vectors(overrides: Sequence[str]) -> str:
@@ -55,12 +92,17 @@ def _recipe_for_vectors(overrides: Sequence[str]) -> str:
 
 
 def encoder_warning(items: Items, settings: Settings, encoder: str) -> list[str]:
-    """A warning where images are compared by their pixels although nobody asked for that."""
-    if items.kind == "vectors" or encoder != "auto" or settings.data.encoder != PIXELS:
+    """A warning where images are compared by their pixels, or texts by their words, although nobody asked for that."""
+    if encoder != "auto" or settings.data.encoder not in (PIXELS, TFIDF) or not reads_items(items):
         return []
+    if not items.are_images:
+        return [
+            "texts are compared by their words (TF-IDF), because no encoder of sentences is installed: "
+            "pip install 'unveil[text]' for one that knows what they mean"
+        ]
     return [
-        "images are compared by their pixels, because no pretrained encoder is installed: pip install 'unveil[images]'"
-        ", or train on the images with --recipe images"
+        "images are compared by their pixels, because no pretrained encoder is installed: "
+        "pip install 'unveil[images]', or train on the images with --recipe images"
     ]
 
 
@@ -68,10 +110,15 @@ def prepare(items: Items, settings: Settings, *, folder: Path | None) -> Prepara
     """What is done to the items before training; embeddings are kept in `folder`."""
     data = settings.data
     preparation = Preparation(device=settings.machine.device, folder=folder)
-    if items.kind == "vectors":
+    if not reads_items(items):
         if data.encoder is not None:
             raise UnveilError(f"the encoder {data.encoder} needs images, and these are vectors: leave the encoder out")
+        if items.kind == "table":
+            return replace(preparation, kind="table", table=fit_table(items.table, items.table.names)[0])
         return preparation
+    if not items.are_images:
+        return _prepare_texts(items, preparation, data.encoder or TFIDF)
+    preparation = replace(preparation, kind="images")
     if data.encoder is not None:
         side = choose_encoder(items, data.encoder)
         return replace(preparation, encoder=data.encoder, encoder_side=data.encoder_size or side)
@@ -80,6 +127,20 @@ def prepare(items: Items, settings: Settings, *, folder: Path | None) -> Prepara
     height, width, channels = items.array.shape[1:]
     usable = height == width <= LARGEST_SIDE and len(data.mean) in (1, channels)
     return preparation if usable else replace(preparation, side=SIDE)
+
+
+def _prepare_texts(items: Items, preparation: Preparation, encoder: str) -> Preparation:
+    """Texts, alone or in a table, by an encoder."""
+    table = fit_table(items.table, items.table.names)[0] if items.kind == "table" else None
+    if encoder != TFIDF and not reads_texts(encoder):
+        raise not_for_texts(encoder)
+    return replace(
+        preparation,
+        kind="texts" if table is None else "table",
+        encoder=encoder,
+        table=table,
+        tfidf=fit_tfidf(items.texts) if encoder == TFIDF else None,
+    )
 
 
 def with_reduction(preparation: Preparation, items: Items, settings: Settings) -> Preparation:

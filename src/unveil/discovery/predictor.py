@@ -21,6 +21,7 @@ from safetensors.numpy import save as serialise
 from unveil import checksums, files, recipe, rng
 from unveil.data.items import PIECE, Items, Rows
 from unveil.data.scaling import Reduction
+from unveil.data.tfidf import Tfidf
 from unveil.data.views import VectorViews, make_views
 from unveil.discovery.preparation import Preparation
 from unveil.errors import UnveilError
@@ -231,11 +232,13 @@ class Predictor:
     def save(self, folder: Path) -> None:
         """Write predictor.safetensors and, where there is a model, model.safetensors."""
         reduction = self.preparation.reduction
-        arrays = {} if reduction is None else {f"reduction.{k}": v for k, v in reduction.arrays().items()}
+        arrays: dict[str, Any] = {}
+        for part, values in (("reduction", reduction), ("tfidf", self.preparation.tfidf)):
+            arrays |= {} if values is None else {f"{part}.{key}": array for key, array in values.arrays().items()}
         for name in ("mean", "scale", "centers", "gate", "reference", "distances"):
             if (value := getattr(self, name)) is not None:
                 arrays[name] = np.ascontiguousarray(value, dtype=np.float32)
-        values = {
+        description = {
             "format": FORMAT,
             "preparation": self.preparation.to_json(),
             "data": recipe.to_table(self.data),
@@ -243,7 +246,7 @@ class Predictor:
             **{key: getattr(self, key) for key in ("n_known", "n_novel", "known_in_unlabelled", "softness")},
         }
         arrays["format"] = np.array([FORMAT], dtype=np.float32)  # safetensors wants at least one array
-        metadata = {"predictor": json.dumps(values), **checksums.METADATA}
+        metadata = {"predictor": json.dumps(description), **checksums.METADATA}
         files.write(folder / "predictor.safetensors", checksums.sealed(serialise(arrays, metadata=metadata)))
         if self.model is not None:
             self.model.save(folder / "model.safetensors")
@@ -263,10 +266,11 @@ class Predictor:
         if values.pop("format") != FORMAT:
             raise UnveilError(f"{path} was written by another version of unveil: make the run again")
         arrays.pop("format")
-        parts = {k.removeprefix("reduction."): arrays.pop(k) for k in list(arrays) if k.startswith("reduction.")}
-        preparation = Preparation(
-            **values.pop("preparation"),
+        parts, words = _taken(arrays, "reduction."), _taken(arrays, "tfidf.")
+        preparation = Preparation.from_json(
+            values.pop("preparation"),
             reduction=Reduction.from_arrays(parts) if parts else None,
+            tfidf=Tfidf.from_arrays(words) if words else None,
             device=device,
             folder=embeddings,
         )
@@ -278,6 +282,11 @@ class Predictor:
             model = model.to(pick_device(device))
             model.freeze_trunk()
         return Predictor(preparation=preparation, data=data, augment=augment, model=model, **arrays, **values)
+
+
+def _taken(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Take the arrays with a prefix out, under their names without it."""
+    return {key.removeprefix(prefix): arrays.pop(key) for key in list(arrays) if key.startswith(prefix)}
 
 
 def _neighbor_distance(reference: Matrix, points: Matrix, neighbor: int) -> Matrix:

@@ -1,11 +1,11 @@
-"""Turn items as given into inputs of a model: a frozen encoder or a common image size, then scaling.
+"""Turn items as given into inputs of a model: a frozen encoder, numbers of a table, a common image size, scaling.
 
 New items are prepared in the same way as those of the fit, so the preparation is saved with the predictor.
 """
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,10 +15,14 @@ from rich.console import Console
 from unveil import hardware
 from unveil.data.items import Items, Vectors
 from unveil.data.scaling import Reduction
+from unveil.data.table import Table
+from unveil.data.table_encoding import TableEncoding
 from unveil.data.task import Task
+from unveil.data.tfidf import Tfidf
 from unveil.errors import UnveilError
 from unveil.models import pretrained
 from unveil.models.embedding import Embedding, pictures, square_images
+from unveil.numerics import unit_rows
 from unveil.settings import Machine
 
 PIXELS = "pixels"
@@ -32,12 +36,19 @@ SMALL, LARGE = 96, 192
 class Preparation:
     """What is done to items before a model sees them; every step may be left out."""
 
+    kind: Literal["images", "texts", "table"] | None = None
+    """What the items are; None: vectors."""
     encoder: str | None = None
-    """A frozen encoder that turns images into vectors: `pixels`, or a name that `models.pretrained` knows."""
+    """A frozen encoder that turns images or texts into vectors: `pixels`, `tfidf`, or a name that `models.pretrained`
+    or `models.text_encoders` knows."""
     encoder_side: int = SMALL
     """Side in pixels of the inputs of the frozen encoder."""
     side: int | None = None
     """Images without a frozen encoder: scaled to squares of this side in pixels, in color."""
+    tfidf: Tfidf | None = None
+    """Texts without a pretrained encoder: words and directions."""
+    table: TableEncoding | None = None
+    """Tables: how each column becomes numbers."""
     reduction: Reduction | None = None
     """Vectors: scaling and principal components."""
     device: str = "auto"
@@ -46,6 +57,8 @@ class Preparation:
 
     def encoded(self, items: Items, console: Console) -> tuple[Items, NDArray[np.bool_]]:
         """The readable items after the encoder and before scaling, and a mask (n,) of the items that are readable."""
+        if items.kind == "table":
+            return Items.of(self._table_vectors(items.table, console)), np.ones(len(items), dtype=bool)
         if self.encoder is not None:
             vectors = self._vectors(items, console)
             readable = ~np.isnan(vectors[:, 0])
@@ -55,6 +68,13 @@ class Preparation:
             return Items.of(images if readable.all() else images[readable]), readable
         return items, np.ones(len(items), dtype=bool)
 
+    def shown(self, items: Items) -> Vectors | None:
+        """Items as the numbers that people gave: vectors, or the numbers and categories of a table."""
+        if items.kind == "table":
+            assert self.table is not None
+            return self.table.shown(items.table).astype(np.float32) if self.table.has_numbers else None
+        return items.array if items.kind == "vectors" and items.array.ndim == 2 else None
+
     def reduced(self, task: Task) -> Task:
         """A task of encoded items with its vectors scaled and on their principal components."""
         if self.reduction is None:
@@ -62,14 +82,26 @@ class Preparation:
         test = None if task.test_items is None else Items.of(self.reduction(task.test_items.array))
         return replace(task, items=Items.of(self.reduction(task.items.array)), test_items=test)
 
+    def _table_vectors(self, table: Table, console: Console) -> Vectors:
+        """Numbers and categories scaled; beside a text both weigh as much as it does."""
+        assert self.table is not None
+        numbers = self.table(table)
+        if self.table.text is None:
+            return numbers
+        texts = unit_rows(self._vectors(Items.of_texts(table.texts(self.table.text)), console))
+        weight = np.float32(1 / max(1, len(self.table.columns) - 1) ** 0.5)
+        return np.concatenate([texts, numbers * weight], axis=1).astype(np.float32)
+
     def _vectors(self, items: Items, console: Console) -> Vectors:
         if self.encoder == PIXELS:
             return pixels(items)
+        if self.tfidf is not None:
+            return self.tfidf(items.texts)
         assert self.encoder is not None
         device = hardware.pick_device(self.device)
         embedding = Embedding(
             name=self.encoder,
-            size=self.encoder_side,
+            size=self.encoder_side if items.are_images else 0,
             device=device,
             precision=hardware.pick_precision(Machine(), device),
             folder=self.folder,
@@ -79,15 +111,25 @@ class Preparation:
 
     def check_kind(self, items: Items, given: str) -> None:
         """Raise an error where new items are not of the kind that was fitted."""
-        images = self.encoder is not None or self.side is not None
-        if images and items.kind == "vectors":
-            raise UnveilError(f"the fit was on images, and {given} holds vectors: give images")
-        if self.reduction is not None and not images and items.kind != "vectors":
-            raise UnveilError(f"the fit was on vectors, and {given} holds images: give their vectors")
+        fitted: str = self.kind or ("images" if self.encoder is not None or self.side is not None else "vectors")
+        if fitted == "vectors" and self.reduction is None:
+            return
+        holds = "images" if items.are_images else items.kind
+        if fitted != holds:
+            what = "their vectors" if fitted == "vectors" else "a table" if fitted == "table" else fitted
+            words = "a table" if holds == "table" else holds
+            raise UnveilError(f"the fit was on {fitted}, and {given} holds {words}: give {what}")
 
     def to_json(self) -> dict[str, Any]:
-        """The fields for a JSON file: without the arrays of the reduction, and without folder and device."""
-        return {key: getattr(self, key) for key in ("encoder", "encoder_side", "side")}
+        """The fields for a JSON file: without arrays, folder and device."""
+        table = None if self.table is None else self.table.to_json()
+        return {**{key: getattr(self, key) for key in ("kind", "encoder", "encoder_side", "side")}, "table": table}
+
+    @staticmethod
+    def from_json(values: dict[str, Any], **others: Any) -> "Preparation":
+        """What `to_json` gave, and the other fields."""
+        table = values.pop("table", None)
+        return Preparation(**values, table=None if table is None else TableEncoding.from_json(table), **others)
 
 
 def choose_encoder(items: Items, name: str) -> int:

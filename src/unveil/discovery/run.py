@@ -20,7 +20,8 @@ from unveil.checksums import set_aside
 from unveil.data import catalog
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Rows
-from unveil.data.known_new import read_task
+from unveil.data.known_new import USUAL, read_task
+from unveil.data.sheets import Columns
 from unveil.data.task import UNLABELLED, Task, Truth, make_task
 from unveil.discovery.count import check_count
 from unveil.discovery.describe import class_names, environment, summary
@@ -52,6 +53,8 @@ class Corrections:
     """Labels of new items by their id."""
     rejected: Mapping[str, str]
     """Ids of items that were rejected from a class, and that class."""
+    confidence: Mapping[str, float]
+    """How sure those labels are, by id: naming a class does not make its items right."""
     source: str
     """Path of the reviewed run, and a hash of its review."""
 
@@ -112,38 +115,44 @@ def run_recipe(
 
 def run_own_data(
     known: Path,
-    new: Path,
+    new: Path | None,
     *,
     out: Path,
     stages: Path,
     recipe_name: str | None = None,
     overrides: Sequence[str] = (),
     encoder: str = "auto",
+    columns: Columns = USUAL,
     settings: Settings | None = None,
     corrections: Corrections | None = None,
     console: Console | None = None,
 ) -> dict[str, Any]:
     """Find the novel classes of NEW and write the run directory `out`. Returns the record.
 
+    Without NEW, KNOWN is a table and its rows with an empty label are the new ones. `columns` names columns of a table.
     Without a recipe or settings, the recipe depends on the kind of the items; `overrides` change settings of a recipe.
     """
     console = console or Console(stderr=True, markup=False)
     begun = time.monotonic()
-    task = read_task(known, new)
+    task = read_task(known, new, columns)
     is_new = task.labels == UNLABELLED
     if corrections is not None:
         task = task.with_labels(corrections.labels)
     if settings is None:
         any_labels = len(task.labelled) > 0
         settings = own_settings(task.items, recipe_name, overrides, encoder=encoder, any_labels=any_labels)
-    notes = encoder_warning(task.items, settings, encoder)
+    notes = [*task.notes, *encoder_warning(task.items, settings, encoder)]
     for note in notes:
         console.print(f"warning: {note}", soft_wrap=True)
     data = settings.data
     task = replace(task, n_novel=data.n_novel, known_in_unlabelled=data.known_in_unlabelled)
     if len(task.unlabelled) == 0:
-        raise UnveilError(f"there is no new item in {new} (all have labels): nothing to discover")
-    source = {"kind": "files", "known": str(known.resolve()), "new": str(new.resolve())}
+        where = f"{known} has a label in every row: leave the label of new rows empty, or give NEW"
+        raise UnveilError(where if new is None else f"there is no new item in {new} (all have labels)")
+    source: dict[str, Any] = {"kind": "files", "known": str(known.resolve())}
+    source["new"] = None if new is None else str(new.resolve())
+    if columns.any_named:
+        source["columns"] = columns.to_json()
     content = [task.ids, task.items.fingerprint(stages), task.labels.tolist(), task.known]
     request = {"source": source, "items": identity(content=content)}
     if corrections is not None:
@@ -277,6 +286,8 @@ class _Run:
         names = class_names(task, result.predictor.n_novel)
         if corrections is not None:
             self._keep_rejected_away(result, names, corrections.rejected)
+            for index, row in enumerate(self.rows):
+                result.confidence[index] = corrections.confidence.get(task.id_of(int(row)), result.confidence[index])
         result.predictor.save(out)
         record = write(out, self._contents(result, names, self._record(result, skipped, begun), config))
         (out / "checkpoint.safetensors").unlink(missing_ok=True)
@@ -318,7 +329,7 @@ class _Run:
             return {}
         scores = {"kmeans": clustering_scores(self.truth.unlabelled, result.kmeans[new])}
         items = result.training.task.items
-        if items.kind != "files" and items.array[0].size * int(new.sum()) <= KMEANS_INPUT_VALUES:
+        if items.kind in ("images", "vectors") and items.array[0].size * int(new.sum()) <= KMEANS_INPUT_VALUES:
             labels = kmeans(result.training, "items")
             scores["kmeans_inputs"] = clustering_scores(self.truth.unlabelled, labels)
         return scores
@@ -341,8 +352,9 @@ class _Run:
             features=result.features,
             paths=tuple(str(path.resolve()) for path in items.paths) or ("",) * len(rows),
             pictures=items.array if items.kind == "images" else None,
-            inputs=items.array if items.kind == "vectors" and items.array.ndim == 2 else None,
+            inputs=self.preparation.shown(items),
             columns=task.columns,
+            texts=items.texts,
             truth=self.true_labels,
             record=record,
             config=config,

@@ -9,10 +9,12 @@ from unveil import recipe
 from unveil.data.items import Items
 from unveil.data.labels import Classes
 from unveil.data.task import UNLABELLED, Task
+from unveil.discovery.card import write_card
 from unveil.discovery.count import Estimate
 from unveil.discovery.describe import class_names, environment, summary
 from unveil.discovery.discover import Discovery
 from unveil.discovery.forecast import Forecast
+from unveil.discovery.parameters import plain
 from unveil.discovery.predictor import Predictor
 from unveil.errors import UnveilError
 from unveil.methods.catalog import method_title
@@ -28,10 +30,10 @@ def save(estimator: Any, folder: Path, items: Items | None) -> None:
     result: Discovery = estimator._result
     names, new = class_names(task, estimator.n_novel_), task.labels == UNLABELLED
     estimator._predictor.save(folder)
-    write(
+    record = write(
         folder,
         Contents(
-            ids=[f"{row:06d}" for row in range(len(task))],
+            ids=task.ids or [f"{row:06d}" for row in range(len(task))],
             new=new,
             given=["" if label == UNLABELLED else names[label] for label in task.labels],
             labels=result.labels,
@@ -43,21 +45,29 @@ def save(estimator: Any, folder: Path, items: Items | None) -> None:
             features=result.features,
             paths=[] if items is None else [str(path.resolve()) for path in items.paths],
             pictures=None if items is None or items.kind != "images" else items.array,
-            inputs=None if items is None or items.kind != "vectors" or items.array.ndim != 2 else items.array,
-            columns=tuple(map(str, getattr(estimator, "feature_names_in_", ()))),
+            inputs=None if items is None else estimator._predictor.preparation.shown(items),
+            texts=() if items is None else items.texts,
+            columns=_columns(estimator),
             record=_record(estimator, folder),
             config=recipe.dump(estimator._settings_used),
             history=result.history,
         ),
     )
+    sizes = np.bincount(result.labels, minlength=len(names)).tolist()
+    write_card(folder, record, dict(zip(names, sizes, strict=True)))
+
+
+def _columns(estimator: Any) -> tuple[str, ...]:
+    """Names of the columns of the inputs."""
+    table = estimator._predictor.preparation.table
+    return table.names if table is not None else tuple(map(str, getattr(estimator, "feature_names_in_", ())))
 
 
 def _record(estimator: Any, folder: Path) -> dict[str, Any]:
     task, result, settings = estimator._task, estimator._result, estimator._settings_used
-    parameters = {key: value for key, value in estimator.get_params().items() if key != "store"}
+    parameters = {key: plain(value) for key, value in estimator.get_params().items() if key != "store"}
     if not isinstance(parameters["random_state"], int):
         parameters["random_state"] = None
-    parameters["recipe"] = None if estimator.recipe is None else str(estimator.recipe)
     return {
         "name": folder.resolve().name,
         "source": {"kind": "arrays"},
@@ -90,8 +100,13 @@ def load_into(estimator: Any, folder: Path) -> None:
     numeric = all(isinstance(name, int) for name in known)
     predictor = Predictor.load(folder, device=estimator.device)
     estimator.n_features_in_ = stored.get("n_features_in") or predictor.n_inputs
-    if run.record["columns"]:
-        estimator.feature_names_in_ = np.array(run.record["columns"], dtype=object)
+    table = predictor.preparation.table
+    columns = run.record["columns"] if table is None else [column.name for column in table.columns]
+    if columns:
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
+        estimator.n_features_in_ = len(columns)
+    if table is not None:
+        estimator.set_params(text=table.text)
     estimate, forecast = run.record["estimate"], run.record["forecast"]
     result = Discovery(
         predictor=predictor,
@@ -109,6 +124,6 @@ def load_into(estimator: Any, folder: Path) -> None:
     )
     no_items = Items.of(np.zeros((len(run.ids), 0), dtype=np.float32))  # the items themselves are not stored
     labels = np.where(run.new, UNLABELLED, run.labels)
-    task = Task(name="arrays", items=no_items, labels=labels, known=tuple(known))
+    task = Task(name="arrays", items=no_items, labels=labels, known=tuple(known), ids=run.ids)
     classes = Classes(np.array(known, dtype=np.int64 if numeric else object))
     estimator._keep(result, classes, task, recipe.read(folder / "config.toml"))

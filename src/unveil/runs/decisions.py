@@ -36,6 +36,18 @@ def corrected_run(run: Run, state: State, confidence: NDArray[np.float32], typic
     )
 
 
+def classes_after(state: State) -> list[tuple[str, str]]:
+    """Name and kind of each class of the run after the review: of the class that most of its items are in now."""
+    names = []
+    for index, name in enumerate(state.run.classes):
+        now = state.labels[(state.run.labels == index) & (state.labels != REJECTED)]
+        place = int(np.bincount(now).argmax()) if len(now) else index
+        meaning = state.meanings.get(place)
+        novel = place >= state.run.n_known and (meaning is None or meaning.known is None)
+        names.append((name if meaning is None else state.name(place), "novel" if novel else "known"))
+    return names
+
+
 def progress(state: State) -> dict[str, int]:
     """How many items there are, how many are new, and how many of those are in reviewed classes or rejected."""
     reviewed = [cluster for cluster, meaning in state.meanings.items() if meaning.reviewed]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.numerics import mean_direction, spread_rows, unit_rows
-from unveil.runs.corrections import REJECTED, State
-from unveil.runs.decisions import folded_labels
+from unveil.runs.corrections import REJECTED, State, current_state
+from unveil.runs.decisions import corrected_run, decisions, folded_labels
 from unveil.runs.reader import Run
 
 Floats = NDArray[np.float32]
@@ -129,3 +129,11 @@ def rising_curve(x: Floats, y: Floats) -> tuple[NDArray[np.float64], NDArray[np.
             blocks[-1] = [left + right for left, right in zip(blocks[-1], last, strict=True)]
     pooled = np.array(blocks)
     return pooled[:, 0] / pooled[:, 2], pooled[:, 1] / pooled[:, 2]
+
+
+def reviewed(run: Run) -> tuple[Run, dict[str, int] | None]:
+    """The run after its review and what people decided; the run itself and None where there was no review."""
+    state = current_state(run)
+    if not state.done:
+        return run, None
+    return corrected_run(run, state, *EditedScores(run).of(state)), decisions(state)

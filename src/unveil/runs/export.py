@@ -1,5 +1,6 @@
 """`unveil export RUN`: the labels of a run in the formats that other tools read."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -10,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -21,24 +23,57 @@ from unveil.runs.reader import Run, load, read_items
 Rows = list[dict[str, str]]
 
 
-def export(run: Path, kind: str, out: Path | None, *, all_items: bool = False, original: bool = False) -> Path:
+def export(
+    run: Path,
+    kind: str,
+    out: Path | None,
+    *,
+    all_items: bool = False,
+    original: bool = False,
+    copy: bool = False,
+) -> Path:
     """Write the labels of a run directory in one of `FORMATS`; returns the file or folder.
 
-    New items only, or `all_items`; labels as they are after the review, or the `original` ones.
+    New items only, or `all_items`; labels as they are after the review, or the `original` ones. Folders have links to
+    the images, or copies.
     """
     if (write := FORMATS.get(kind)) is None:
         raise UnveilError(f"the format is '{kind}': there is {', '.join(FORMATS)}")
     items = read_items(run) if original else corrected_items(run)
     rows = [row for row in items if all_items or row["part"] == "new"]
-    suffix = {"folders": "", "fiftyone": ""}.get(kind, f".{'json' if kind in ('coco', 'label-studio') else kind}")
-    target = out or run / f"export-{kind}{suffix}"
-    if kind in ("folders", "fiftyone"):
-        if target.is_symlink() or (target.exists() and not target.is_dir()):
-            raise UnveilError(f"{target} is not a folder: choose another --out")
-        if target.exists() and any(target.iterdir()):
-            raise UnveilError(f"{target} is not empty: choose another --out")
-    write(rows, run, target)
+    target = out or run / f"export-{kind}{SUFFIXES.get(kind, f'.{kind}')}"
+    if kind not in FOLDERS:
+        if copy:
+            raise UnveilError(f"--copy is for {' and '.join(FOLDERS)}, and {kind} is one file: leave it out")
+        write(rows, run, target)
+        return target
+    _make_room(target)
+    before = _files_in(target)
+    write(rows, run, target, copy=copy)
+    files.write_json(target / WRITTEN, sorted(_files_in(target) - before))
     return target
+
+
+def _make_room(target: Path) -> None:
+    """Delete what an earlier export wrote into a folder; other files in it are an error."""
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise UnveilError(f"{target} is not a folder: choose another --out")
+    if not target.exists() or not any(target.iterdir()):
+        return
+    if not (target / WRITTEN).is_file():
+        raise UnveilError(f"{target} is not empty, and no export wrote it: choose another --out")
+    names = files.read_json(target / WRITTEN)
+    for name in names if isinstance(names, list) else []:
+        path = target / str(name)
+        if ".." not in path.parts and (path.is_symlink() or path.is_file()):
+            path.unlink()
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()  # where it is empty
+
+
+def _files_in(folder: Path) -> set[str]:
+    paths = (Path(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    return {path.relative_to(folder).as_posix() for path in paths}
 
 
 def formats_for(run: Run) -> tuple[str, ...]:
@@ -62,14 +97,14 @@ def _npz(rows: Rows, run: Path, out: Path) -> None:
     files.write_with(out, lambda file: np.savez_compressed(file, **arrays))
 
 
-def _folders(rows: Rows, run: Path, out: Path) -> None:
-    """A folder for each class with links to its images, or copies where the file system has no links."""
+def _folders(rows: Rows, run: Path, out: Path, *, copy: bool = False) -> None:
+    """A folder for each class with links to its images, or copies where that was asked for or there are no links."""
     rows = _with_images(_without_rejected(rows))
     name_of = folder_names({row["label"] for row in rows})
     for row in rows:
         folder = out / name_of[row["label"]]
         folder.mkdir(parents=True, exist_ok=True)
-        _link_or_copy(Path(row["path"]), folder / safe_name(row["id"].replace("/", "__")))
+        _place(Path(row["path"]), folder / safe_name(row["id"].replace("/", "__")), copy)
 
 
 def _coco(rows: Rows, run: Path, out: Path) -> None:
@@ -97,25 +132,40 @@ def _coco(rows: Rows, run: Path, out: Path) -> None:
 
 
 def _label_studio(rows: Rows, run: Path, out: Path) -> None:
-    """Tasks with predictions: import them, and correct the choices."""
+    """Tasks with predictions: import them, and correct the choices. The labeling configuration is beside them."""
+    texts = _texts(run)
+    shown = "image" if any(row["path"] for row in rows) else "text"
     tasks = []
     for row in rows:
-        data = {
-            "id": row["id"],
-            **({"image": f"/data/local-files/?d={row['path'].lstrip('/')}"} if row["path"] else {}),
-        }
+        image = {"image": f"/data/local-files/?d={row['path'].lstrip('/')}"} if row["path"] else {}
+        data = {"id": row["id"], **(image or {"text": texts.get(row["id"], row["id"])})}
         choice = {
             "from_name": "class",
-            "to_name": "image" if row["path"] else "id",
+            "to_name": shown,
             "type": "choices",
             "value": {"choices": [row["label"]]},
         }
         prediction = {"model_version": "unveil", "score": float(row["confidence"]), "result": [choice]}
         tasks.append({"data": data, "predictions": [prediction] if row["kind"] != REJECTED_KIND else []})
     files.write_json(out, tasks)
+    view = ElementTree.Element("View")
+    ElementTree.SubElement(view, shown.capitalize(), {"name": shown, "value": f"${shown}"})
+    choices = ElementTree.SubElement(view, "Choices", {"name": "class", "toName": shown, "choice": "single"})
+    for name in sorted({row["label"] for row in rows if row["kind"] != REJECTED_KIND}):
+        ElementTree.SubElement(choices, "Choice", {"value": name})
+    ElementTree.indent(view)
+    files.write(out.with_suffix(".config.xml"), ElementTree.tostring(view, encoding="unicode") + "\n")
 
 
-def _fiftyone(rows: Rows, run: Path, out: Path) -> None:
+def _texts(run: Path) -> dict[str, str]:
+    """The items as text by their id, where they are texts."""
+    if not (run / "texts.json").exists():
+        return {}
+    loaded = load(run)
+    return dict(zip(loaded.ids, loaded.texts, strict=False))
+
+
+def _fiftyone(rows: Rows, run: Path, out: Path, *, copy: bool = False) -> None:
     """A FiftyOneImageClassificationDataset: data/ and labels.json."""
     rows = _without_rejected(rows)
     classes = sorted({row["label"] for row in rows})
@@ -124,7 +174,7 @@ def _fiftyone(rows: Rows, run: Path, out: Path) -> None:
     for row in _with_images(rows):
         path = Path(row["path"])
         name = uuid.uuid5(uuid.NAMESPACE_URL, row["id"]).hex
-        _link_or_copy(path, out / "data" / f"{name}{path.suffix.lower()}")
+        _place(path, out / "data" / f"{name}{path.suffix.lower()}", copy)
         attributes = {"id": row["id"], "kind": row["kind"]}
         labels[name] = {"label": row["label"], "confidence": float(row["confidence"]), "attributes": attributes}
     files.write(out / "labels.json", json.dumps({"classes": classes, "labels": labels}, ensure_ascii=False) + "\n")
@@ -142,18 +192,43 @@ def _parquet(rows: Rows, run: Path, out: Path) -> None:
         pq.write_table(pa.table(columns), temporary)
 
 
-FORMATS: dict[str, Callable[[Rows, Path, Path], None]] = {
+def _cvat(rows: Rows, run: Path, out: Path) -> None:
+    """ "CVAT for images 1.1": a tag for each image. Upload it as annotations of a task with the same images."""
+    rows = _with_images(_without_rejected(rows))
+    root = ElementTree.Element("annotations")
+    ElementTree.SubElement(root, "version").text = "1.1"
+    labels = ElementTree.SubElement(ElementTree.SubElement(ElementTree.SubElement(root, "meta"), "task"), "labels")
+    for name in sorted({row["label"] for row in rows}):
+        label = ElementTree.SubElement(labels, "label")
+        ElementTree.SubElement(label, "name").text = name
+        ElementTree.SubElement(label, "type").text = "tag"
+        ElementTree.SubElement(label, "attributes")
+    for number, row in enumerate(rows):
+        width, height = _size(Path(row["path"]))
+        values = {"id": str(number), "name": Path(row["path"]).name, "width": str(width), "height": str(height)}
+        image = ElementTree.SubElement(root, "image", values)
+        ElementTree.SubElement(image, "tag", {"label": row["label"], "source": "auto"})
+    ElementTree.indent(root)
+    files.write(out, ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
+
+
+FORMATS: dict[str, Callable[..., None]] = {
     "csv": _csv,
     "npz": _npz,
     "folders": _folders,
     "coco": _coco,
     "label-studio": _label_studio,
     "fiftyone": _fiftyone,
+    "cvat": _cvat,
     "parquet": _parquet,
 }
 RESERVED = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
 """Names that Windows does not allow."""
-IMAGE_FORMATS = ("folders", "coco", "fiftyone")
+FOLDERS = ("folders", "fiftyone")
+SUFFIXES = {"folders": "", "fiftyone": "", "coco": ".json", "label-studio": ".json", "cvat": ".xml"}
+WRITTEN = ".unveil-export.json"
+"""Names of the files that an export wrote into a folder, so that the next one can replace them."""
+IMAGE_FORMATS = ("folders", "coco", "fiftyone", "cvat")
 """Formats that refer to image files."""
 
 
@@ -196,15 +271,17 @@ def _with_images(rows: Rows) -> Rows:
     return rows
 
 
-def _link_or_copy(source: Path, target: Path) -> None:
+def _place(source: Path, target: Path, copy: bool) -> None:
+    """A link to the file, or a copy."""
     number, first = 1, target
     while os.path.lexists(target):
         target = first.with_name(f"{first.stem}-{number}{first.suffix}")
         number += 1
-    try:
-        target.symlink_to(source)
-    except OSError:
-        shutil.copy2(source, target)
+    if not copy:
+        with contextlib.suppress(OSError):
+            target.symlink_to(source)
+            return
+    shutil.copy2(source, target)
 
 
 def _size(path: Path) -> tuple[int, int]:

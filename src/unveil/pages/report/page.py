@@ -11,14 +11,12 @@ import numpy as np
 
 from unveil import files
 from unveil.pages import colors
-from unveil.pages.report import confusion, curves, gallery, parts
+from unveil.pages.report import confusion, curves, gallery, parts, suggested
 from unveil.pages.report.clusters import describe
 from unveil.pages.report.sprites import Sheet, draw
 from unveil.pages.report.text import as_json, cleaned, count, escaped, short
 from unveil.pages.report.truth import compare
-from unveil.runs.corrections import current_state
-from unveil.runs.decisions import corrected_run, decisions
-from unveil.runs.edited_scores import EditedScores
+from unveil.runs.edited_scores import reviewed
 from unveil.runs.map import Layout, layout_of
 from unveil.runs.reader import Run, load
 
@@ -39,14 +37,6 @@ def write(folder: Path, out: Path | None = None, *, with_map: bool = True, origi
     return target
 
 
-def reviewed(run: Run) -> tuple[Run, dict[str, int] | None]:
-    """The run after its review and what people decided; the run itself and None where there was no review."""
-    state = current_state(run)
-    if not state.done:
-        return run, None
-    return corrected_run(run, state, *EditedScores(run).of(state)), decisions(state)
-
-
 def build(run: Run, *, with_map: bool = True, decided: dict[str, int] | None = None) -> str:
     """The report as HTML. Sections without content are left out, and those for experts are folded."""
     clusters, comparison = describe(run), compare(run)
@@ -60,6 +50,7 @@ def build(run: Run, *, with_map: bool = True, decided: dict[str, int] | None = N
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     sections = {
         "map": ("Map", _map(len(in_map.rows), int((run.labels >= 0).sum())) if with_map else "", False),
+        "suggested": ("Classes to add", suggested.section(run), False),
         "clusters": ("Classes in detail", gallery.section(run, clusters, in_cards), True),
         "sizes": ("Sizes", parts.sizes(run, clusters), True),
         "truth": ("Against the truth", confusion.section(run, comparison, in_cards) if comparison else "", False),

@@ -1,0 +1,234 @@
+"""Read tables: CSV and TSV as people save them (semicolons, decimal commas, BOM), JSON lines, and parquet."""
+
+import csv
+import json
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unveil.data.table import Column, Table, is_missing, listed, number_in, texts_column
+from unveil.errors import UnveilError
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+DELIMITERS = (",", ";", "\t", "|")
+SAMPLE = 1000
+"""Rows by which columns of numbers are told from others."""
+MOSTLY = 0.9
+"""A column is of numbers if at least this share of its first cells are."""
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table, by its name."""
+    return path.suffix.lower() in SUFFIXES
+
+
+def read_table(path: Path, as_text: Collection[str] = ()) -> Table:
+    """The table in a file. Columns named in `as_text` (in any case) are read as text, also where they hold numbers."""
+    if not path.is_file():
+        raise UnveilError(f"there is no file {path}")
+    text = {name.lower() for name in as_text}
+    kind = path.suffix.lower()
+    if kind in (".jsonl", ".ndjson"):
+        table = _read_json_lines(path, text)
+    elif kind == ".parquet":
+        table = _read_parquet(path, text)
+    else:
+        table = _read_csv(path, text)
+    if len(table) == 0:
+        raise UnveilError(f"{path} has no rows below the header; expected one for each item")
+    return table
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Any]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            yield file
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UnveilError(f"{path} is not a UTF-8 table ({error}); save it as CSV in UTF-8") from error
+
+
+def _delimiter(path: Path) -> str:
+    """The character between cells: the one that the header has most often."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with _reading(path) as file:
+        header = next(iter(file), "")
+    outside = "".join(header.split('"')[::2])  # what stands in quotes is a name
+    return max(DELIMITERS, key=outside.count)
+
+
+def _read_csv(path: Path, as_text: Collection[str]) -> Table:
+    delimiter = _delimiter(path)
+    with _reading(path) as file:
+        rows = csv.reader(file, delimiter=delimiter)
+        header = _unique_names([name.strip() for name in next(rows, [])])
+        sample = [row for row in islice(rows, SAMPLE) if row]
+    comma = [_decimal_comma((row[i] for row in sample if i < len(row)), delimiter) for i in range(len(header))]
+    numeric = [
+        i
+        for i, name in enumerate(header)
+        if name.lower() not in as_text and _mostly_numbers((row[i] for row in sample if i < len(row)), comma[i])
+    ]
+    textual = [i for i in range(len(header)) if i not in set(numeric)]
+    numbers, texts = array("d"), [[] for _ in textual]  # type: array[float], list[list[str]]
+    with _reading(path) as file:
+        rows = csv.reader(file, delimiter=delimiter)
+        next(rows, None)
+        for row in rows:
+            if not row:  # an empty line
+                continue
+            if len(row) != len(header):
+                raise UnveilError(f"{path}, line {rows.line_num}: {len(row)} cells, the header has {len(header)}")
+            try:
+                numbers.extend([float(row[i]) for i in numeric])
+            except ValueError:
+                where = f"{path}, line {rows.line_num}"
+                numbers.extend([_number(row[i], comma[i], header[i], where) for i in numeric])
+            for cells, i in zip(texts, textual, strict=True):
+                cells.append(row[i].strip())
+    columns: dict[str, Column] = dict.fromkeys(header, np.zeros(0))
+    matrix = np.frombuffer(numbers, dtype=np.float64).reshape(-1, len(numeric)) if numeric else np.zeros((0, 0))
+    columns |= {header[i]: matrix[:, place] for place, i in enumerate(numeric)}
+    columns |= {header[i]: texts_column(cells) for cells, i in zip(texts, textual, strict=True)}
+    return Table(columns)
+
+
+def _unique_names(header: Sequence[str]) -> list[str]:
+    """Names of columns: those without one are numbered, and a repeated one gets a number."""
+    names: list[str] = []
+    for place, name in enumerate(header, start=1):
+        free, number = name or f"column {place}", 2
+        while free in names:
+            free, number = f"{name or 'column'} ({number})", number + 1
+        names.append(free)
+    return names
+
+
+def _decimal_comma(cells: Iterator[str], delimiter: str) -> bool:
+    """Whether numbers of a column have a comma before their decimals."""
+    if delimiter == ",":
+        return False
+    values = [cell for cell in cells if not is_missing(cell)]
+    plain = sum(number_in(cell) is not None and "," not in cell for cell in values)
+    return sum(number_in(cell, decimal_comma=True) is not None for cell in values) > plain
+
+
+def _mostly_numbers(cells: Iterator[str], comma: bool) -> bool:
+    values = [cell for cell in cells if not is_missing(cell)]
+    return bool(values) and sum(number_in(c, decimal_comma=comma) is not None for c in values) >= MOSTLY * len(values)
+
+
+def _number(cell: str, comma: bool, name: str, where: str) -> float:
+    number = number_in(cell, decimal_comma=comma)
+    if number is None:
+        raise UnveilError(
+            f"{where}: {cell!r} in column {name!r} is not a number, as others of this column are: correct it, or leave "
+            "the column out"
+        )
+    return number
+
+
+def _read_json_lines(path: Path, as_text: Collection[str]) -> Table:
+    columns: dict[str, list[Any]] = {}
+    count = 0
+    with _reading(path) as file:
+        for line_number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise UnveilError(
+                    f"{path}, line {line_number} is not JSON ({error}): write one object a line"
+                ) from None
+            if not isinstance(row, dict):
+                raise UnveilError(f'{path}, line {line_number}: expected an object such as {{"text": …, "label": …}}')
+            for name, value in row.items():
+                if name not in columns:
+                    columns[name] = [None] * count
+                columns[name].append(value)
+            count += 1
+            for cells in columns.values():
+                if len(cells) < count:
+                    cells.append(None)
+    return Table({name: _typed(cells, name, path, name.lower() in as_text) for name, cells in columns.items()})
+
+
+def _typed(cells: list[Any], name: str, path: Path, as_text: bool = False) -> Column:
+    """Values as Python knows them as a column."""
+    there = [cell for cell in cells if cell is not None]
+    if there and all(isinstance(cell, list | tuple) for cell in there):
+        return _vectors(cells, name, path)
+    if (bad := next((cell for cell in there if isinstance(cell, dict | list | tuple)), None)) is not None:
+        kind = "a list" if isinstance(bad, list | tuple) else "an object"
+        raise UnveilError(f"{path}: the column '{name}' holds {kind}; expected a text or a number in every row")
+    numbers = all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in there)
+    if there and numbers and not as_text:
+        try:
+            return np.array([np.nan if cell is None else float(cell) for cell in cells], dtype=np.float64)
+        except OverflowError:
+            raise UnveilError(f"{path}: the column '{name}' has numbers that are too large") from None
+    return texts_column("" if cell is None else _text(cell) for cell in cells)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.15g}"
+    return str(value).strip()
+
+
+def _vectors(cells: list[Any], name: str, path: Path) -> Column:
+    lengths = {len(cell) if cell is not None else 0 for cell in cells}
+    try:
+        vectors = np.array(cells, dtype=np.float32) if len(lengths) == 1 else None
+    except (TypeError, ValueError):
+        vectors = None
+    if vectors is None or vectors.ndim != 2:
+        sizes = listed(sorted(map(str, lengths)), 5)
+        raise UnveilError(
+            f"{path}: the column '{name}' holds lists of {sizes} values; expected vectors: as many numbers in every row"
+        )
+    return vectors
+
+
+def _read_parquet(path: Path, as_text: Collection[str]) -> Table:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UnveilError(f"parquet needs the package pyarrow ({error}): pip install pyarrow") from None
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UnveilError(f"{path} cannot be read as parquet ({reason}): write it again") from None
+    return arrow_table(table, path, as_text)
+
+
+def arrow_table(table: Any, path: Path, as_text: Collection[str] = ()) -> Table:
+    """A table of pyarrow; columns named `__…__`, which hold the index of a data frame, are left out."""
+    import pyarrow as pa
+
+    columns: dict[str, Column] = {}
+    for name, column in zip(_unique_names(table.column_names), table.columns, strict=True):
+        kind = column.type
+        if name.startswith("__") and name.endswith("__"):
+            continue
+        if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and name.lower() not in as_text:
+            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            columns[name] = np.asarray(values, dtype=np.float64)
+        elif pa.types.is_fixed_size_list(kind) and column.null_count == 0 and pa.types.is_floating(kind.value_type):
+            flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+            columns[name] = np.asarray(flat, dtype=np.float32).reshape(len(column), kind.list_size)
+        else:
+            cells = [float(c) if pa.types.is_decimal(kind) and c is not None else c for c in column.to_pylist()]
+            columns[name] = _typed(cells, name, path, name.lower() in as_text)
+    return Table(columns)
