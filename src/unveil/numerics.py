@@ -27,6 +27,10 @@ def loses_in_float32(x: NDArray[np.floating[Any]]) -> bool:
     return bool(((np.abs(some).max(axis=0) * 2.0**-24 > 0.01 * spread) & (spread > 0)).any())
 
 
+FEW_COLUMNS = 32
+"""Up to so many columns, one column at a time is quicker than a sparse product."""
+
+
 def match_clusters(counts: NDArray[np.int64]) -> Labels:
     """The class of each cluster under the best one-to-one assignment (Hungarian); -1 where clusters outnumber classes.
 
@@ -42,6 +46,8 @@ def match_clusters(counts: NDArray[np.int64]) -> Labels:
 
 def sums_by_label(x: NDArray[np.floating[Any]], labels: Labels, count: int) -> NDArray[np.float64]:
     """(count, d): the sum of the rows of each label."""
+    if x.shape[1] <= FEW_COLUMNS:
+        return np.stack([np.bincount(labels, column, count) for column in x.T], axis=1)
     from scipy.sparse import csr_matrix
 
     members = csr_matrix((np.ones(len(x)), (labels, np.arange(len(x)))), shape=(count, len(x)))
@@ -118,3 +124,19 @@ def whitening(covariance: Matrix, shrinkage: float) -> Matrix:
     values, vectors = np.linalg.eigh(shrunk)
     directions: Matrix = (vectors / np.sqrt(np.maximum(values, 1e-12))).astype(np.float32)
     return directions
+
+
+def adjusted_rand(first: Labels, second: Labels) -> float:
+    """Adjusted Rand index of two partitions, whose clusters are counted from 0; quick where it is asked for often."""
+    clusters = int(second.max()) + 1
+    table = np.bincount(first * clusters + second, minlength=(int(first.max()) + 1) * clusters).reshape(-1, clusters)
+    together, of_first, of_second = (_pairs(sizes) for sizes in (table, table.sum(axis=1), table.sum(axis=0)))
+    expected = of_first * of_second / max(1.0, len(first) * (len(first) - 1) / 2)
+    most = (of_first + of_second) / 2
+    return 1.0 if most == expected else float((together - expected) / (most - expected))
+
+
+def _pairs(sizes: NDArray[np.int64]) -> float:
+    """Pairs of rows that are in one group, for groups of these sizes."""
+    counts = sizes.astype(np.float64)
+    return float((counts * (counts - 1)).sum() / 2)

@@ -190,6 +190,9 @@ class Supervised(Stage):
     seed: int = 0
     train: Literal["tail", "all"] = "tail"
     """`all` also trains the trunk, where no rotation stage came before."""
+    closed_form: bool = False
+    """Compute the known head instead of training it, by class means or by a vote of neighbors, whichever recognises
+    known items better; for an encoder that does not train."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,9 @@
 """Estimate the number of novel classes from known classes; labels of novel classes are never used.
 
-The heights at which known classes merge say about how many there are (`count_merge`), and the agreement of clusterings
-decides between the numbers around that (`count_agreement`). `count_compare` has two other criteria that are only shown.
-Where unlabelled items may be of known classes, those that are recognised as known are left out.
+The share of pairs of rows that are as near to each other as rows of one class says about how many classes there are
+(`count_pairs`), and the agreement of clusterings decides between the numbers around that (`count_agreement`).
+`count_compare` has two other criteria that are only shown. Where unlabelled items may be of known classes, those that
+are recognised as known are left out.
 """
 
 from collections.abc import Sequence
@@ -14,8 +15,7 @@ import numpy as np
 from unveil.discovery.clusters import kmeans
 from unveil.discovery.count_agreement import ROWS, Curve, weigh
 from unveil.discovery.count_compare import by_labels, by_probes
-from unveil.discovery.count_merge import ROWS as TREE_ROWS
-from unveil.discovery.count_merge import by_merge_height
+from unveil.discovery.count_pairs import LEAST_CLASSES, weigh_pairs
 from unveil.discovery.known_neighbors import recognise
 from unveil.errors import UnveilError
 from unveil.numerics import Labels, Matrix
@@ -28,8 +28,8 @@ TINY = 0.05
 """Where unlabelled items may be of known classes, clusters smaller than this share of the largest are not counted."""
 INTERVAL = 1.64
 """Standard deviations to each side of the mean that hold 90 % of a normal distribution."""
-LEAST_SPREAD, MOST_SPREAD = 0.15, 0.25
-"""Limits of the standard deviation of the logarithm of the number that merge heights say."""
+FEW_KNOWN = (np.log(5), 1.0)
+"""Mean and standard deviation of the logarithm of the number where known classes are too few to say anything."""
 UNEVEN = 5
 """Clusters are called unbalanced above this ratio of the largest to the smallest size."""
 
@@ -102,17 +102,15 @@ def estimate_classes(
         return Estimate(count, count, count, (), (count,) * count)
     known = len(np.unique(y))
     mixed = known_in_unlabelled  # the counted classes include the known ones
-    candidates, size = unlabelled, 1.0
+    candidates = unlabelled
     if mixed and (recognised := recognise(labelled, y, unlabelled, seed)) is not None:
         candidates, mixed = unlabelled[recognised.unlabelled[~recognised.known]], False
-        size = len(recognised.known) / len(unlabelled) + float(recognised.known.sum()) / len(y)  # share in a draw
     usual_most = max(1, (MOST if known >= 2 else MOST_UNLABELLED) if most is None else most)
     limit = max(1, min(usual_most + (known if mixed else 0), len(candidates) // LEAST_SIZE, _distinct(candidates)))
-    curves, about = list[Curve](), None
-    if known >= 2 and len(labelled) > known:
-        curve, low, high = by_merge_height(labelled, y, candidates, limit, seed, min(TREE_ROWS, 2 * rows), size)
-        curves, spread = [curve], np.log(high / low) / (2 * INTERVAL)
-        about = float(np.log(curve.best)), float(np.clip(spread, LEAST_SPREAD, MOST_SPREAD))
+    curves, about = list[Curve](), FEW_KNOWN if known else None
+    if known >= LEAST_CLASSES and len(labelled) >= 2 * known:
+        by_pairs = weigh_pairs(labelled, y, candidates, limit, seed)
+        curves, about = [by_pairs.curve()], (by_pairs.mean, by_pairs.spread)
     evidence = weigh(candidates, limit, seed, rows, about)
     number, low, high = (evidence.quantile(share) for share in (0.5, 0.05, 0.95))
     curves = [*evidence.curves(), *curves]

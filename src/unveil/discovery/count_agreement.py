@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
-from sklearn.metrics import adjusted_rand_score
 
 from unveil import rng
 from unveil.data.neighbor_graph import edge_weights, neighbor_graph
 from unveil.methods.neighbor_embedding import embed
-from unveil.numerics import Labels, Matrix, squared_distances, sums_by_label
+from unveil.numerics import Labels, Matrix, adjusted_rand, squared_distances, sums_by_label
 
 ROWS = 1000
 """Items of an embedding."""
@@ -108,7 +107,7 @@ def agreement_curve(x: Matrix, numbers: Labels, seed: int) -> Floats:
             for places, tree in zip(embeddings, trees, strict=True)
         ]
         pairs = [(first, second) for place, first in enumerate(parts) for second in parts[:place]]
-        values.append(float(np.mean([adjusted_rand_score(first, second) for first, second in pairs])))
+        values.append(float(np.mean([adjusted_rand(first, second) for first, second in pairs])))
     return np.array(values)
 
 

@@ -131,11 +131,9 @@ def discover(
             console=console,
             unshaped=scaled.unshaped,
             shape=scaled.shape,
-            shape_for_counting=scaled.shape_for_counting,
-            counted=estimate is not None,
         )
         if estimate is not None:
-            forecast = replace(forecast, number_spread=estimate.spread).expected(estimate.number)
+            forecast = replace(forecast, counted=True, number_spread=estimate.spread).expected(estimate.number)
     else:
         forecast = not_rehearsed(options, smaller, "there are no known classes to hide")
     candidate = next(one for one in options if one.name == forecast.candidate)

@@ -62,8 +62,6 @@ def rehearse_known(
         console=Console(quiet=True),
         unshaped=scaled.unshaped,
         shape=scaled.shape,
-        shape_for_counting=scaled.shape_for_counting,
-        counted=True,
     )
 
 

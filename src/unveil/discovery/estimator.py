@@ -239,7 +239,6 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
             "accuracy": forecast.accuracy,
             "low": forecast.low,
             "high": forecast.high,
-            "count_error": forecast.count_error,
             "rehearsals": list(forecast.rehearsals),
             "sentence": forecast.sentence(),
         }

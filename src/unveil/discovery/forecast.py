@@ -21,9 +21,11 @@ SPREAD, BEFORE_A_LOOK = 0.085, 0.145
 confidence on the novel classes is known, and where it is not."""
 SLOPE = 1.2
 """Angle by which the accuracy moves for an angle of the confidence."""
-NUMBER = 0.7
-"""Angle by which the accuracy may move where the number of classes is off by a factor e: classes fall together or
-apart, and rehearsals, which count too, show only how that is on average."""
+NUMBER_LOSS, NUMBER_SPREAD = 0.25, 0.5
+"""Mean and standard deviation of the angle by which the accuracy falls where the number of classes is an estimate, for
+a standard deviation of 1 of its logarithm: classes fall together or apart where it is off. On hidden known classes the
+angle falls by 0.7 for a number too small by a factor e, by 0.35 for one too large; the confidence falls with it, and
+shows about half of that."""
 MORE_CLASSES = 0.1
 """Angle by which it falls where there are e times as many novel classes as were hidden."""
 WIDE = 0.15
@@ -45,13 +47,11 @@ class Forecast:
     confidence: float | None = None
     """Mean confidence on the novel classes before calibration; None where they were not looked at yet."""
     counted: bool = False
-    """The number of classes is an estimate: rehearsals estimated theirs too, so the interval includes that error."""
+    """The number of classes is an estimate, and the interval includes its error."""
     number_spread: float = 0.0
     """Standard deviation of the logarithm of the estimated number of classes."""
-    count_error: float | None = None
-    """Mean error of the estimated number of classes, as a share of the true number; None where it was given."""
     rehearsals: tuple[dict[str, Any], ...] = ()
-    """For each: classes `hidden`, classes `counted` (or None), `accuracy` and mean `confidence` of each candidate."""
+    """For each: classes `hidden`, `accuracy` and mean `confidence` of each candidate."""
     calibration: tuple[tuple[float, float], ...] = ()
     """Points (confidence before calibration, share of correct items) of an increasing curve."""
     reason: str = ""
@@ -64,7 +64,8 @@ class Forecast:
         accuracy = np.array([one["accuracy"][self.candidate] for one in self.rehearsals])
         hidden = np.array([one["hidden"] for one in self.rehearsals])
         angles = angle(accuracy) - MORE_CLASSES * np.log(np.maximum(n_novel, 1) / hidden)
-        variance = (BEFORE_A_LOOK if confidence is None else SPREAD) ** 2 + (NUMBER * self.number_spread) ** 2
+        angles = angles - NUMBER_LOSS * self.number_spread
+        variance = (BEFORE_A_LOOK if confidence is None else SPREAD) ** 2 + (NUMBER_SPREAD * self.number_spread) ** 2
         if confidence is not None:
             rehearsed = np.array([one["confidence"][self.candidate] for one in self.rehearsals])
             angles = angles + SLOPE * (angle(confidence) - angle(rehearsed))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unveil import rng
 from unveil.data.items import Items
@@ -25,7 +26,8 @@ SHRINKAGES = (None, 3.0, 1.0, 0.3, 0.1)
 COMPONENTS = 256
 ROUNDS, HIDDEN_ROWS, FITTED_ROWS = 4, 1200, 8000
 TOLERANCE = 0.02
-"""Metrics whose logit of the precision is this near to the best are as good: the simplest of them is taken."""
+"""Metrics whose logit of the precision is this near to the best, or within one standard error of the difference, are as
+good: the simplest of them is taken."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,6 @@ class Metric:
     scaling: Scaling = "unit"
     shrinkage: float | None = None
     """Share of the mean variance that is added to the within-class covariance; None: no whitening."""
-    unit: bool = True
-    """Vectors are brought to unit length at the end, so that angles count."""
 
     def base(self, x: Matrix) -> Reduction:
         """Scaling and principal components, which no label changes."""
@@ -45,15 +45,13 @@ class Metric:
         )
 
     def shaping(self, z: Matrix, labels: Labels) -> Reduction:
-        """Whitening by the labelled rows of base vectors z, and unit length."""
+        """Whitening by the labelled rows of base vectors z, around the mean of all of them."""
         known = labels >= 0
         shaping = Reduction()
         if self.shrinkage is not None and len(np.unique(labels[known])) < known.sum():
             directions = whitening(within_class_covariance(z[known], labels[known]), self.shrinkage)
             shaping = replace(shaping, mean=np.zeros(z.shape[1], dtype=np.float32), axes=directions.T.copy())
-        if self.unit:
-            shaping = replace(shaping, shift=shaping(z).mean(axis=0), unit_after=True)
-        return shaping
+        return replace(shaping, shift=shaping(z).mean(axis=0))
 
     def shaped(self, task: Task) -> Task:
         """A task of base vectors with its vectors shaped by its own labelled rows."""
@@ -98,14 +96,17 @@ def choose_metric(x: Matrix, labels: Labels, scalings: Sequence[Scaling] = SCALI
             )
             for shrinkage in SHRINKAGES:
                 shaped = z[some] if shrinkage is None or within is None else z[some] @ whitening(within, shrinkage)
-                for unit in (True, False):
-                    placed = unit_rows(shaped - shaped.mean(axis=0)) if unit else shaped
-                    logit = _precision_logit(placed, labels[some], len(part))
-                    logits.setdefault(Metric(scaling, shrinkage, unit), []).append(logit)
-    means = {metric: float(np.mean(values)) for metric, values in logits.items()}
-    best = max(means.values())
-    simplest = [Metric(scaling, s, unit) for s in SHRINKAGES for unit in (True, False) for scaling in scalings]
-    return next(metric for metric in simplest if means[metric] > best - TOLERANCE)
+                logit = _precision_logit(unit_rows(shaped - shaped.mean(axis=0)), labels[some], len(part))
+                logits.setdefault(Metric(scaling, shrinkage), []).append(logit)
+    best = max(logits.values(), key=lambda values: float(np.mean(values)))
+    simplest = [Metric(scaling, shrinkage) for shrinkage in SHRINKAGES for scaling in scalings]
+    return next(metric for metric in simplest if _as_good(np.subtract(best, logits[metric])))
+
+
+def _as_good(behind: NDArray[np.float64]) -> bool:
+    """Whether a metric that is behind the best one by so much, in each of the draws, may be as good."""
+    error = float(behind.std(ddof=1)) / len(behind) ** 0.5
+    return bool(behind.mean() <= max(TOLERANCE, error))
 
 
 def _precision_logit(z: Matrix, y: Labels, classes: int) -> float:

@@ -26,7 +26,15 @@ from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.count import Estimate, estimate_classes
 from unveil.discovery.count_agreement import ROWS
 from unveil.discovery.fit import clean_vectors
-from unveil.numerics import Labels, Matrix, squared_distances, sums_by_label, whitening, within_class_covariance
+from unveil.numerics import (
+    Labels,
+    Matrix,
+    squared_distances,
+    sums_by_label,
+    unit_rows,
+    whitening,
+    within_class_covariance,
+)
 
 Shape = Callable[[Matrix, Labels], Matrix]
 """Vectors, shaped by those of them that have a label."""
@@ -52,7 +60,7 @@ def recognised_rows(
         return recognise_known(points, task.labels, seed)
 
     def shaped(x: Matrix, labels: Labels) -> Matrix:
-        return clean_vectors(shape(replace(unshaped, items=Items.of(x), labels=labels, ids=None)))
+        return unit_rows(clean_vectors(shape(replace(unshaped, items=Items.of(x), labels=labels, ids=None))))
 
     return recognise_known(clean_vectors(unshaped), task.labels, seed, shaped)
 

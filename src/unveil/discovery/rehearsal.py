@@ -15,13 +15,13 @@ from rich.console import Console
 from unveil import rng
 from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.candidates import KMEANS, Candidate, usual
-from unveil.discovery.fit import clean_vectors, points_of, pretrained, start_clusters, train_candidate
+from unveil.discovery.fit import points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast, calibration_curve
-from unveil.discovery.recognition import estimate_novel, recognised_rows
+from unveil.discovery.recognition import recognised_rows
 from unveil.discovery.scaled import Shape
 from unveil.methods.catalog import method_class
 from unveil.metrics import clustering_accuracy, in_matched_class
-from unveil.numerics import Labels, Matrix
+from unveil.numerics import Labels
 from unveil.settings import Settings
 from unveil.storage import Storage
 from unveil.training.training import Training
@@ -32,11 +32,9 @@ MOST_HIDDEN = 0.6
 """Largest share of the known classes that is hidden: the others are needed as known classes."""
 MOST_STEPS = 150
 """Steps of discovery in a rehearsal, where the recipe counts in steps."""
-COUNTED_ROWS = 400
-"""Items among which the classes of a rehearsal are counted."""
 LEAST_CLASSES, LEAST_ROWS = 4, 40
 """With fewer known classes, or labelled items, there is nothing to rehearse with."""
-MARGIN = 0.02
+MARGIN = 0.05
 """Another candidate than the usual one must do better by more than this, and by more than twice its standard error."""
 
 
@@ -48,8 +46,6 @@ class Rehearsal:
     accuracy: dict[str, float]
     confidence: dict[str, NDArray[np.float32]]
     correct: dict[str, NDArray[np.bool_]]
-    counted: int | None
-    """The estimated number of classes, of `hidden`; None where it was given."""
 
 
 def not_rehearsed(candidates: Sequence[Candidate], task: Task, reason: str) -> Forecast:
@@ -79,14 +75,11 @@ def rehearse(
     console: Console,
     unshaped: Task | None = None,
     shape: Shape | None = None,
-    shape_for_counting: Shape | None = None,
-    counted: bool = False,
 ) -> Forecast:
     """Hide known classes `settings.rehearsals` times, discover them again with each candidate, and choose one.
 
     Where the vectors were shaped by the labels of known classes, `unshaped` has them as they were before, and each
-    rehearsal shapes them by the classes that are not hidden. `counted`: the number of novel classes is an estimate, so
-    rehearsals estimate theirs as well.
+    rehearsal shapes them by the classes that are not hidden.
     """
     if reason := why_not(task, settings.rehearsals):
         return not_rehearsed(candidates, task, reason)
@@ -97,11 +90,10 @@ def rehearse(
         before, hidden = hidden, hidden if shape is None else shape(hidden)
         own_storage = None if storage is None else storage.within(f"work/rehearsal-{number}")
         own = replace(_shortened(settings), seed=(settings.seed + number) % 2**32)
-        in_vectors = None if shape_for_counting is None else clean_vectors(shape_for_counting(before))
-        once = _Once(hidden, truth, own, candidates, own_storage, console, before, shape, in_vectors, counted)
+        once = _Once(hidden, truth, own, candidates, own_storage, console, before, shape)
         done.append(once.rehearsal())
     assert task.n_novel is not None
-    return _forecast(done, candidates, task.n_novel, counted)
+    return _forecast(done, candidates, task.n_novel)
 
 
 def _shortened(settings: Settings) -> Settings:
@@ -111,12 +103,11 @@ def _shortened(settings: Settings) -> Settings:
     return replace(settings, discovery=replace(settings.discovery, steps=min(steps, MOST_STEPS)))
 
 
-def _forecast(done: Sequence[Rehearsal], candidates: Sequence[Candidate], n_novel: int, counted: bool) -> Forecast:
+def _forecast(done: Sequence[Rehearsal], candidates: Sequence[Candidate], n_novel: int) -> Forecast:
     best = _chosen(done, candidates)
     rows: list[dict[str, Any]] = [
         {
             "hidden": one.hidden,
-            "counted": one.counted,
             "accuracy": {name: round(value, 4) for name, value in one.accuracy.items()},
             "confidence": {name: round(float(value.mean()), 4) for name, value in one.confidence.items()},
         }
@@ -124,16 +115,9 @@ def _forecast(done: Sequence[Rehearsal], candidates: Sequence[Candidate], n_nove
     ]
     return Forecast(
         candidate=best,
-        counted=counted,
-        count_error=_count_error(done) if counted else None,
         rehearsals=tuple(rows),
         calibration=calibration_curve([one.confidence[best] for one in done], [one.correct[best] for one in done]),
     ).expected(n_novel)
-
-
-def _count_error(done: Sequence[Rehearsal]) -> float:
-    errors = [abs(one.counted - one.hidden) / one.hidden for one in done if one.counted is not None]
-    return float(np.mean(errors))
 
 
 def _chosen(done: Sequence[Rehearsal], candidates: Sequence[Candidate]) -> str:
@@ -196,22 +180,16 @@ class _Once:
     console: Console
     unshaped: Task
     shape: Shape | None
-    for_counting: Matrix | None
-    count: bool
 
     def rehearsal(self) -> Rehearsal:
-        """Recognise known rows, count classes where that is asked for, cluster with each candidate, and score."""
+        """Recognise known rows, cluster with each candidate, and score."""
         task, truth, seed, hidden = self.task, self.truth, self.settings.seed, self.task.n_novel
         assert hidden is not None
         stages = None if self.storage is None else Storage(self.storage.run / "stages", self.storage.run)
         training = pretrained(Training(self.settings, task, storage=stages, console=self.console))
-        points, recognised, counted = points_of(training), None, None
+        points, recognised = points_of(training), None
         if task.known_in_unlabelled and method_class(self.settings.discovery.method).takes_recognised:
             recognised = recognised_rows(task, points, seed, self.unshaped, self.shape)
-        if self.count:
-            vectors = points if self.for_counting is None else self.for_counting
-            counted = max(1, estimate_novel(task, vectors, recognised, seed, rows=COUNTED_ROWS).number)
-            task = training.task = replace(task, n_novel=counted)
         start = start_clusters(task, points, seed, recognised)
         clusters = {KMEANS.name: start.labels}
         confidence = {KMEANS.name: start.confidence(points[task.unlabelled])}
@@ -225,5 +203,4 @@ class _Once:
             accuracy={name: clustering_accuracy(truth, labels) for name, labels in clusters.items()},
             confidence=confidence,
             correct={name: in_matched_class(truth, labels) for name, labels in clusters.items()},
-            counted=counted,
         )

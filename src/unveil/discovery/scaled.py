@@ -14,7 +14,7 @@ from unveil.discovery.metric import SCALINGS, Metric, choose_metric
 from unveil.discovery.preparation import Preparation
 from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.errors import UnveilError
-from unveil.numerics import Matrix
+from unveil.numerics import Matrix, unit_rows
 from unveil.settings import Settings
 
 Shape = Callable[[Task], Task]
@@ -38,8 +38,6 @@ class Scaled:
     shape: Shape | None = None
     """Where known classes shaped the vectors: the task before that, and the function that shapes it. A rehearsal shapes
     its vectors by the classes that it does not hide."""
-    shape_for_counting: Shape | None = None
-    """The function that makes vectors in which classes are counted of such a task."""
 
 
 def scale(task: Task, settings: Settings, preparation: Preparation, console: Console) -> Scaled:
@@ -79,8 +77,7 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
         rows=rows,
         preparation=replace(preparation, reduction=replace(shaped, first=needed)),
         notes=tuple(notes),
-        for_counting=clean_vectors(not_whitened.shaped(unshaped)),
+        for_counting=unit_rows(clean_vectors(not_whitened.shaped(unshaped))),
         unshaped=unshaped,
         shape=metric.shaped,
-        shape_for_counting=not_whitened.shaped,
     )

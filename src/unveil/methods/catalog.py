@@ -6,7 +6,7 @@ from unveil.methods.dtc import DTC
 from unveil.methods.kmeans import KMeans
 from unveil.methods.method import Context, Method
 from unveil.methods.ncl import NCL, NCLWithHNG
-from unveil.methods.open_consensus import OpenConsensus
+from unveil.methods.neighbor_consensus import NeighborConsensus
 from unveil.methods.ranking import Ranking, RankingPlus
 from unveil.methods.simgcd import SimGCD
 from unveil.methods.similarity import KCL, MCL
@@ -26,7 +26,7 @@ METHODS: dict[str, type[Method]] = {
     "ncl-hng": NCLWithHNG,
     "uno": UNO,
     "simgcd": SimGCD,
-    "neighbor-consensus": OpenConsensus,
+    "neighbor-consensus": NeighborConsensus,
 }
 
 

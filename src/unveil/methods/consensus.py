@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.cluster import KMeans
-from sklearn.metrics import adjusted_rand_score
 
 from unveil import rng
 from unveil.metrics import in_matched_class
-from unveil.numerics import Labels, Matrix, squared_distances
+from unveil.numerics import Labels, Matrix, adjusted_rand, squared_distances
 
 WARD_ROWS = 2500
 """Rows of a tree: its cost grows with their square."""
@@ -55,7 +54,7 @@ def agreement(partitions: Sequence[Labels]) -> Matrix:
     pairs = np.eye(count)
     for i in range(count):
         for j in range(i):
-            pairs[i, j] = pairs[j, i] = adjusted_rand_score(partitions[i], partitions[j])
+            pairs[i, j] = pairs[j, i] = adjusted_rand(partitions[i], partitions[j])
     mean: Matrix = ((pairs.sum(axis=1) - 1) / max(1, count - 1)).astype(np.float32)
     return mean
 

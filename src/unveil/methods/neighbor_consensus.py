@@ -15,7 +15,9 @@ import numpy as np
 import torch
 
 from unveil import rng
+from unveil.data.items import Rows
 from unveil.data.neighbor_graph import edge_weights, neighbor_graph
+from unveil.data.task import UNLABELLED
 from unveil.methods.consensus import (
     average_labels,
     consensus,
@@ -26,16 +28,14 @@ from unveil.methods.consensus import (
     share_that_agrees,
     ward_labels,
 )
+from unveil.methods.known_head import SHRINKAGE, separated_by_planes
 from unveil.methods.method import Context, Method
 from unveil.methods.neighbor_embedding import embed
 from unveil.models.heads import NeighborVote
 from unveil.models.model import Model
-from unveil.numerics import Labels, Matrix, sums_by_label, whitening, within_class_covariance
+from unveil.numerics import Labels, Matrix, unit_rows, whitening, within_class_covariance
 from unveil.settings import MethodSettings, expect
 
-LEAST_LINEAR_ROWS, LINEAR_ROWS = 40, 4000
-"""Fewest and most known rows on which it is tested whether classes are separated by planes or by neighbors."""
-SHRINKAGE = 1.0
 EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
 """Known rows, and draws of them, that show which sizes k-means finds where classes are equally large."""
 
@@ -48,6 +48,8 @@ class NeighborConsensusSettings(MethodSettings):
     """Neighbors of a row in each graph that is embedded."""
     dimensions: tuple[int, ...] = (16, 12, 16)
     """Dimensions of the embedding of each graph."""
+    unit: tuple[bool, ...] = (True, False, True)
+    """Whether neighbors in each graph are those at the smallest angle, rather than at the smallest distance."""
     starts: int = 3
     """k-means runs on each embedding, besides the one that starts from a Ward tree."""
     rows: int = 20_000
@@ -61,20 +63,26 @@ class NeighborConsensusSettings(MethodSettings):
 
     def __post_init__(self) -> None:
         expect(
-            len(self.neighbors) == len(self.dimensions) > 0 and min(*self.neighbors, *self.dimensions, 1) >= 1,
-            "give as many neighbors as dimensions, each 1 or more",
+            len(self.neighbors) == len(self.dimensions) == len(self.unit) > 0
+            and min(*self.neighbors, *self.dimensions, 1) >= 1,
+            "give as many neighbors as dimensions and as values of unit; neighbors and dimensions are 1 or more",
         )
         for name in ("starts", "rows", "vote"):
             expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
 
 
 class NeighborConsensus(Method):
-    """The novel head is a vote of neighbors whose clusters are the consensus."""
+    """The novel head is a vote of neighbors whose clusters are the consensus.
+
+    Where unlabelled rows may be of known classes, those that were recognised as known keep their class and the others
+    are clustered; one vote over all rows then decides between known and novel classes.
+    """
 
     Settings: ClassVar[type[MethodSettings]] = NeighborConsensusSettings
     description = "consensus of many clusterings of the neighbor graph"
     trains = False
     starts_from_clusters = False
+    takes_recognised = True
 
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)
@@ -83,17 +91,28 @@ class NeighborConsensus(Method):
     @torch.no_grad()
     def after_epoch(self) -> None:
         """Find the clusters, and let them vote."""
-        context, config, clusters = self.context, self.config, self.model.novel_head.out_features
-        unlabelled = context.unlabelled
-        if len(unlabelled) > config.rows:
-            unlabelled = np.sort(rng.numpy(context.seed, "embedded rows").permutation(unlabelled)[: config.rows])
-        labelled = context.labelled
-        if len(labelled) > config.rows:
-            labelled = np.sort(rng.numpy(context.seed, "labelled rows").permutation(labelled)[: config.rows])
-        z, z_known = (context.features(rows).cpu().numpy() for rows in (unlabelled, labelled))
-        labels, certainty = clusters_and_certainty(z, z_known, context.labels[labelled], clusters, config, context.seed)
-        head = NeighborVote.of(z, labels, certainty, clusters, config.vote)
-        self.model.novel_head = head.to(self.model.device)
+        context, config, head = self.context, self.config, self.model.novel_head
+        mixed = context.recognised is not None
+        labels = context.labels if context.recognised is None else context.recognised
+        known, new = (
+            self._sample(np.flatnonzero(labels != UNLABELLED)),
+            self._sample(np.flatnonzero(labels == UNLABELLED)),
+        )
+        z_known, z = (context.features(rows).cpu().numpy() for rows in (known, new))
+        n_known = self.model.known_head.out_features if mixed else 0
+        clusters, certainty = clusters_and_certainty(
+            z, z_known, labels[known], head.out_features - n_known, config, context.seed
+        )
+        if mixed:
+            z, clusters = np.concatenate([z_known, z]), np.concatenate([labels[known], n_known + clusters])
+            certainty = np.concatenate([np.ones(len(known), dtype=np.float32), certainty])
+        vote = NeighborVote.of(z, clusters, certainty, head.out_features, config.vote)
+        self.model.novel_head = vote.to(self.model.device)
+
+    def _sample(self, rows: Rows) -> Rows:
+        if len(rows) <= self.config.rows:
+            return rows
+        return np.sort(rng.numpy(self.context.seed, "embedded rows").permutation(rows)[: self.config.rows])
 
 
 def find_clusters(
@@ -108,7 +127,10 @@ def clusters_and_certainty(
 ) -> tuple[Labels, Matrix]:
     """The cluster of each row of z, and the share of the partitions that agree with it: (n,) each."""
     if clusters < 2 or len(z) <= max(clusters, 10):
-        return kmeans_labels(z, min(clusters, len(z)), seed), np.ones(len(z), dtype=np.float32)
+        labels = (
+            kmeans_labels(z, min(clusters, len(z)), seed) if len(z) and clusters else np.zeros(len(z), dtype=np.int64)
+        )
+        return labels, np.ones(len(z), dtype=np.float32)
     places = embeddings(z, config, seed)
     partitions = [labels for place in places for labels in kmeans_partitions(place, clusters, config, seed)]
     if unequal_sizes(partitions, z_known, y_known, clusters, config, seed):
@@ -122,11 +144,14 @@ def clusters_and_certainty(
 
 
 def embeddings(z: Matrix, config: NeighborConsensusSettings, seed: int) -> list[Matrix]:
-    """The rows of z placed in a few dimensions, once for each number of neighbors."""
-    graph = neighbor_graph(z, max(config.neighbors))
+    """The rows of z placed in a few dimensions, once for each graph."""
+    most = max(config.neighbors)
+    graphs = {unit: neighbor_graph(unit_rows(z) if unit else z, most) for unit in set(config.unit)}
     return [
-        embed(edge_weights(graph.nearest(k)), min(dimensions, len(z) - 3), rng.number(seed, "embedding", number))
-        for number, (k, dimensions) in enumerate(zip(config.neighbors, config.dimensions, strict=True))
+        embed(edge_weights(graphs[unit].nearest(k)), min(dimensions, len(z) - 3), rng.number(seed, "embedding", number))
+        for number, (k, dimensions, unit) in enumerate(
+            zip(config.neighbors, config.dimensions, config.unit, strict=True)
+        )
     ]
 
 
@@ -164,8 +189,7 @@ def known_evenness(
     if count < 2:
         return 1.0
     each = max(10, int(min(np.median(counts), size, EQUAL_ROWS // count)))
-    middle = len(config.neighbors) // 2
-    one = replace(config, neighbors=config.neighbors[middle:][:1], dimensions=config.dimensions[middle:][:1])
+    one = replace(config, neighbors=config.neighbors[:1], dimensions=config.dimensions[:1], unit=config.unit[:1])
     found = []
     for number in range(EQUAL_DRAWS):
         draw = rng.numpy(seed, "equal sizes", number)
@@ -176,27 +200,6 @@ def known_evenness(
         (places,) = embeddings(z[rows], one, rng.number(seed, "equal sizes", number))
         found += [evenness(labels, count) for labels in kmeans_partitions(places, count, config, seed)]
     return float(np.mean(found))
-
-
-def separated_by_planes(z: Matrix, y: Labels, seed: int) -> bool:
-    """Whether known items are recognised better by the nearest class mean, after whitening, than by their neighbors."""
-    if len(y) < LEAST_LINEAR_ROWS or len(np.unique(y)) < 2:
-        return False
-    draw = rng.numpy(seed, "planes or neighbors")
-    rows = draw.permutation(len(y))[:LINEAR_ROWS]
-    z, y = z[rows], np.unique(y[rows], return_inverse=True)[1]
-    fold, correct = draw.integers(2, size=len(y)), 0
-    for part in (0, 1):
-        fitted, tested = fold != part, fold == part
-        present, index = np.unique(y[fitted], return_inverse=True)
-        shaped = z @ whitening(within_class_covariance(z[fitted], index), SHRINKAGE)
-        means = sums_by_label(shaped[fitted], index, len(present)) / np.bincount(index)[:, None]
-        nearest = (np.square(means).sum(axis=1) - 2 * shaped[tested] @ means.T).argmin(axis=1)
-        correct += int((present[nearest] == y[tested]).sum())
-    neighbors = neighbor_graph(z, 15).neighbors
-    votes = np.zeros((len(y), int(y.max()) + 1))
-    np.add.at(votes, (np.repeat(np.arange(len(y)), neighbors.shape[1]), y[neighbors].ravel()), 1)
-    return correct / len(y) > float((votes.argmax(axis=1) == y).mean())
 
 
 def discriminant_kmeans(z: Matrix, labels: Labels, z_known: Matrix, y_known: Labels, clusters: int) -> Labels:

@@ -44,14 +44,15 @@ def embed(weights: sp.csr_matrix, dimensions: int, seed: int, iterations: int = 
     edges.sort_indices()
     w, i, j = edges.data.copy(), np.repeat(np.arange(n), np.diff(edges.indptr)), edges.indices
     ends, other_ends = (np.empty((len(w), y.shape[1]), dtype=np.float32) for _ in range(2))
+    back = edges.T  # shares its numbers with `edges`
     mean, square = np.zeros_like(y), np.zeros((n, 1), dtype=np.float32)
     negatives = min(NEGATIVES, n)
     for step in range(iterations):
         apart = np.take(y, i, axis=0, out=ends, mode="clip")
         apart -= np.take(y, j, axis=0, out=other_ends, mode="clip")
-        edges.data = w / (1 + np.einsum("ed,ed->e", apart, apart))
+        np.divide(w, 1 + np.einsum("ed,ed->e", apart, apart), out=edges.data)
         strength = np.bincount(i, edges.data, n) + np.bincount(j, edges.data, n)
-        pull = strength.astype(np.float32)[:, None] * y - edges @ y - edges.T @ y
+        pull = strength.astype(np.float32)[:, None] * y - edges @ y - back @ y
         others = y[draw.choice(n, negatives, replace=False)]
         q = squared_distances(y, others)  # (n, negatives)
         q += 1

@@ -5,6 +5,7 @@ import hashlib
 import json
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ class Model(nn.Module):
     @property
     def device(self) -> torch.device:
         """The device of its weights."""
-        return next(self.known_head.parameters()).device
+        return next(chain(self.known_head.parameters(), self.known_head.buffers())).device
 
     def autocast(self) -> AbstractContextManager[object]:
         """Mixed precision where it was chosen."""

@@ -16,6 +16,7 @@ from unveil import rng
 from unveil.data.loader import Loader
 from unveil.errors import UnveilError
 from unveil.methods.catalog import make_method, method_class
+from unveil.methods.known_head import known_head
 from unveil.methods.method import Context, Method
 from unveil.methods.rotation import Rotation
 from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, similarity_of
@@ -47,7 +48,14 @@ def pretrain_rotation(training: Training) -> None:
 def pretrain_supervised(training: Training) -> None:
     """Learn the known classes; the trunk stays as self-supervision left it unless the recipe says otherwise."""
     config, task = training.settings.supervised, training.task
-    if config.epochs == 0 or len(task.labelled) == 0:
+    if len(task.labelled) == 0:
+        return
+    if config.closed_form:
+        z = features(training.model, training.views, task.labelled).cpu().numpy()
+        head = known_head(z, task.labels[task.labelled], len(task.known), config.seed)
+        training.model.known_head = head.to(training.device)
+        return
+    if config.epochs == 0:
         return
     if config.train == "tail":
         training.model.freeze_trunk()
