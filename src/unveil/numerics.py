@@ -27,6 +27,15 @@ def loses_in_float32(x: NDArray[np.floating[Any]]) -> bool:
     return bool(((np.abs(some).max(axis=0) * 2.0**-24 > 0.01 * spread) & (spread > 0)).any())
 
 
+ANGLES_FROM = 16
+"""Columns from which on rows are compared by their angles: with fewer, too much would be lost."""
+
+
+def directions(x: NDArray[Floats]) -> NDArray[Floats]:
+    """The rows at unit length, so that distances are those of angles; rows with few columns as they are."""
+    return unit_rows(x) if x.shape[-1] >= ANGLES_FROM else x
+
+
 FEW_COLUMNS = 32
 """Up to so many columns, one column at a time is quicker than a sparse product."""
 

@@ -20,7 +20,7 @@ def test_confidence_is_worth_what_it_was_in_rehearsal() -> None:
 
 def rehearsed(*pairs: tuple[float, float], counted: bool = False) -> Forecast:
     """A forecast from rehearsals with these accuracies and mean confidences."""
-    rows = [{"hidden": 2, "counted": 3, "accuracy": {"a": acc}, "confidence": {"a": sure}} for acc, sure in pairs]
+    rows = [{"hidden": 2, "accuracy": {"a": acc}, "confidence": {"a": sure}} for acc, sure in pairs]
     return Forecast(candidate="a", rehearsals=tuple(rows), calibration=((0.0, 0.2), (1.0, 0.9)), counted=counted)
 
 
@@ -72,10 +72,12 @@ def test_rehearsals_that_differ_widen_the_interval_until_the_accuracy_is_hardly_
 
 def test_a_number_that_is_hardly_known_widens_the_interval() -> None:
     forecast = rehearsed((0.9, 0.9), counted=True)
-    sure, unsure = forecast.expected(2, 0.9), replace(forecast, number_spread=0.3).expected(2, 0.9)
+    sure, unsure = forecast.expected(2, 0.9), replace(forecast, number_spread=0.4).expected(2, 0.9)
     assert sure.low is not None
     assert unsure.low is not None
     assert unsure.low < sure.low - 0.1
+    assert unsure.accuracy is not None
+    assert unsure.accuracy < 0.9  # an error of the number only costs accuracy
     assert unsure.hardly_known
 
 

@@ -79,7 +79,7 @@ def test_labelled_rows_that_shape_the_vectors_are_not_compared_with_unlabelled_o
     y = np.repeat(np.arange(6), 40)
     x = (draw.normal(size=(6, 100))[y] + 2 * draw.normal(size=(240, 100))).astype(np.float32)
     labels = np.where((y < 4) & (np.arange(240) % 2 == 0), y, -1)  # 80 rows fit 100 dimensions too well
-    metric = Metric("none", 0.1, unit=False)
+    metric = Metric("none", 0.1)
 
     def shape(vectors: Matrix, given: Labels) -> Matrix:
         return metric.shaping(vectors, given)(vectors)

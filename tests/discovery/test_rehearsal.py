@@ -46,7 +46,6 @@ def test_easy_classes_are_trusted_and_hard_ones_are_not() -> None:
     assert hard.low < hard.accuracy < hard.high
     assert len(easy.rehearsals) == 2
     assert "from 2 rehearsals" in easy.sentence()
-    assert easy.count_error is None  # the number was given
 
 
 def test_kmeans_is_taken_only_where_it_does_clearly_better(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,23 +104,3 @@ def test_a_rehearsal_keeps_items_labels_and_names_together() -> None:
     names = [given.known[given.labels[row]] for row, label in zip(origin, made.labels, strict=True) if label == -1]
     assert len(set(zip(names, truth.tolist(), strict=True))) == made.n_novel
     assert not set(names) & set(made.known)
-
-
-def test_where_the_number_is_an_estimate_rehearsals_estimate_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = recipe.load("vectors", ["rehearsals=2", "machine.device=cpu"])
-    estimate = rehearsal.estimate_novel
-
-    def too_many(*args: object, **options: object) -> object:
-        return replace(estimate(*args, **options), number=6)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(rehearsal, "estimate_novel", too_many)
-    given, options = task(8), candidates(settings)
-    told, guessed = (
-        rehearse(given, settings, options, storage=None, console=Console(quiet=True), counted=counted)
-        for counted in (False, True)
-    )
-    assert told.accuracy is not None
-    assert guessed.accuracy is not None
-    assert told.accuracy > 0.95
-    assert guessed.accuracy < 0.9  # three classes in six clusters
-    assert "The number of classes is an estimate" in guessed.sentence()

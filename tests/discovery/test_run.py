@@ -485,7 +485,8 @@ def test_damaged_files_of_the_store_are_told_and_made_again(
     assert same_results(tmp_path / "b", stored / "a")
     aside = list((tmp_path / "store").glob(f"{pattern}.damaged"))
     assert len(aside) == (len(found) if pattern not in ("*/views.bin", "*/layout.json") else 0)  # a cache may be huge
-    assert not go(tmp_path, *STORED, "machine.checkpoint_seconds=9", name="c")["warnings"]
+    again = go(tmp_path, *STORED, "machine.checkpoint_seconds=9", name="c")
+    assert str(tmp_path / "store") not in " ".join(again["warnings"])
 
 
 def same_results(first: Path, second: Path) -> bool:

@@ -47,6 +47,8 @@ class Pairs:
     """(q, c, c)"""
     unlabelled: Floats
     """(q,)"""
+    sampling: Floats
+    """(q, q): covariance of `unlabelled`, because it is measured on a sample of rows."""
 
     def log_likelihood(self, numbers: Labels) -> Floats:
         """(len(numbers),): of the unlabelled pairs, for each number of classes."""
@@ -61,7 +63,7 @@ class Pairs:
             mean = share * within.mean(axis=1) + (1 - share) * between.mean(axis=1)
             slope = 1 / np.clip(mean * (1 - mean), 1e-4, None)  # of the log-odds
             covariance = _covariance(slope[:, None] * influence) * (1 / number + 1 / classes)
-            covariance += NOISE**2 * np.eye(len(mean))
+            covariance += slope[:, None] * self.sampling * slope + NOISE**2 * np.eye(len(mean))
             rest = _log_odds(self.unlabelled) - _log_odds(mean)
             values.append(-(rest @ np.linalg.solve(covariance, rest) + np.linalg.slogdet(covariance)[1]) / 2)
         return np.array(values)
@@ -133,8 +135,10 @@ def _pairs(labelled: Matrix, y: Labels, unlabelled: Matrix, draw: np.random.Gene
     counts = np.outer(sizes, sizes) - np.diag(sizes)
     shares = np.stack([member.T @ (apart < limit).astype(np.float32) @ member for limit in limits])
     some = unlabelled[draw.permutation(len(unlabelled))[:ROWS]]
-    others = squared_distances(some, some)[np.triu_indices(len(some), 1)]
-    return Pairs(shares / np.maximum(counts, 1), np.searchsorted(np.sort(others), limits) / len(others))
+    apart = squared_distances(some, some)
+    near = np.stack([(apart < limit).sum(axis=1) - 1 for limit in limits]) / (len(some) - 1)  # (q, rows)
+    sampling = 4 * np.cov(near) / len(some)  # every row is in pairs with all others
+    return Pairs(shares / np.maximum(counts, 1), near.mean(axis=1), sampling)
 
 
 def _covariance(values: Floats) -> Floats:

@@ -18,7 +18,7 @@ from unveil.data.items import Items
 from unveil.data.neighbor_graph import neighbor_graph
 from unveil.data.scaling import Reduction, fit_reduction
 from unveil.data.task import Task
-from unveil.numerics import Labels, Matrix, unit_rows, whitening, within_class_covariance
+from unveil.numerics import Labels, Matrix, directions, whitening, within_class_covariance
 
 Scaling = Literal["unit", "none", "standard"]
 SCALINGS: tuple[Scaling, ...] = ("unit", "none", "standard")
@@ -96,7 +96,7 @@ def choose_metric(x: Matrix, labels: Labels, scalings: Sequence[Scaling] = SCALI
             )
             for shrinkage in SHRINKAGES:
                 shaped = z[some] if shrinkage is None or within is None else z[some] @ whitening(within, shrinkage)
-                logit = _precision_logit(unit_rows(shaped - shaped.mean(axis=0)), labels[some], len(part))
+                logit = _precision_logit(directions(shaped - shaped.mean(axis=0)), labels[some], len(part))
                 logits.setdefault(Metric(scaling, shrinkage), []).append(logit)
     best = max(logits.values(), key=lambda values: float(np.mean(values)))
     simplest = [Metric(scaling, shrinkage) for shrinkage in SHRINKAGES for scaling in scalings]

@@ -29,9 +29,9 @@ from unveil.discovery.fit import clean_vectors
 from unveil.numerics import (
     Labels,
     Matrix,
+    directions,
     squared_distances,
     sums_by_label,
-    unit_rows,
     whitening,
     within_class_covariance,
 )
@@ -60,7 +60,7 @@ def recognised_rows(
         return recognise_known(points, task.labels, seed)
 
     def shaped(x: Matrix, labels: Labels) -> Matrix:
-        return unit_rows(clean_vectors(shape(replace(unshaped, items=Items.of(x), labels=labels, ids=None))))
+        return directions(clean_vectors(shape(replace(unshaped, items=Items.of(x), labels=labels, ids=None))))
 
     return recognise_known(clean_vectors(unshaped), task.labels, seed, shaped)
 

@@ -14,7 +14,7 @@ from unveil.discovery.metric import SCALINGS, Metric, choose_metric
 from unveil.discovery.preparation import Preparation
 from unveil.discovery.vectors import choose_reduction, training_rows
 from unveil.errors import UnveilError
-from unveil.numerics import Matrix, unit_rows
+from unveil.numerics import Matrix, directions
 from unveil.settings import Settings
 
 Shape = Callable[[Task], Task]
@@ -77,7 +77,7 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
         rows=rows,
         preparation=replace(preparation, reduction=replace(shaped, first=needed)),
         notes=tuple(notes),
-        for_counting=unit_rows(clean_vectors(not_whitened.shaped(unshaped))),
+        for_counting=directions(clean_vectors(not_whitened.shaped(unshaped))),
         unshaped=unshaped,
         shape=metric.shaped,
     )

@@ -11,7 +11,7 @@ from torch import nn
 from unveil import rng
 from unveil.data.neighbor_graph import neighbor_graph
 from unveil.models.heads import Head, NeighborVote
-from unveil.numerics import Labels, Matrix, sums_by_label, unit_rows, whitening, within_class_covariance
+from unveil.numerics import Labels, Matrix, directions, sums_by_label, whitening, within_class_covariance
 
 VOTE = 15
 """Neighbors that vote."""
@@ -60,7 +60,7 @@ def separated_by_planes(z: Matrix, y: Labels, seed: int) -> bool:
         fitted, tested = fold != part, fold == part
         nearest = mean_head(z[fitted], y[fitted], classes)(torch.from_numpy(z[tested])).argmax(dim=1).numpy()
         correct += int((nearest == y[tested]).sum())
-    neighbors = neighbor_graph(unit_rows(z), VOTE).neighbors
+    neighbors = neighbor_graph(directions(z), VOTE).neighbors
     votes = np.zeros((len(y), classes))
     np.add.at(votes, (np.repeat(np.arange(len(y)), neighbors.shape[1]), y[neighbors].ravel()), 1)
     return correct / len(y) > float((votes.argmax(axis=1) == y).mean())

@@ -33,7 +33,7 @@ from unveil.methods.method import Context, Method
 from unveil.methods.neighbor_embedding import embed
 from unveil.models.heads import NeighborVote
 from unveil.models.model import Model
-from unveil.numerics import Labels, Matrix, unit_rows, whitening, within_class_covariance
+from unveil.numerics import Labels, Matrix, directions, whitening, within_class_covariance
 from unveil.settings import MethodSettings, expect
 
 EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
@@ -48,7 +48,7 @@ class NeighborConsensusSettings(MethodSettings):
     """Neighbors of a row in each graph that is embedded."""
     dimensions: tuple[int, ...] = (16, 12, 16)
     """Dimensions of the embedding of each graph."""
-    unit: tuple[bool, ...] = (True, False, True)
+    angles: tuple[bool, ...] = (True, False, True)
     """Whether neighbors in each graph are those at the smallest angle, rather than at the smallest distance."""
     starts: int = 3
     """k-means runs on each embedding, besides the one that starts from a Ward tree."""
@@ -63,9 +63,9 @@ class NeighborConsensusSettings(MethodSettings):
 
     def __post_init__(self) -> None:
         expect(
-            len(self.neighbors) == len(self.dimensions) == len(self.unit) > 0
+            len(self.neighbors) == len(self.dimensions) == len(self.angles) > 0
             and min(*self.neighbors, *self.dimensions, 1) >= 1,
-            "give as many neighbors as dimensions and as values of unit; neighbors and dimensions are 1 or more",
+            "give as many neighbors as dimensions and as values of angles; neighbors and dimensions are 1 or more",
         )
         for name in ("starts", "rows", "vote"):
             expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
@@ -146,12 +146,11 @@ def clusters_and_certainty(
 def embeddings(z: Matrix, config: NeighborConsensusSettings, seed: int) -> list[Matrix]:
     """The rows of z placed in a few dimensions, once for each graph."""
     most = max(config.neighbors)
-    graphs = {unit: neighbor_graph(unit_rows(z) if unit else z, most) for unit in set(config.unit)}
+    graphs = {by_angle: neighbor_graph(directions(z) if by_angle else z, most) for by_angle in set(config.angles)}
+    parts = zip(config.neighbors, config.dimensions, config.angles, strict=True)
     return [
-        embed(edge_weights(graphs[unit].nearest(k)), min(dimensions, len(z) - 3), rng.number(seed, "embedding", number))
-        for number, (k, dimensions, unit) in enumerate(
-            zip(config.neighbors, config.dimensions, config.unit, strict=True)
-        )
+        embed(edge_weights(graphs[by_angle].nearest(k)), min(size, len(z) - 3), rng.number(seed, "embedding", number))
+        for number, (k, size, by_angle) in enumerate(parts)
     ]
 
 
@@ -189,7 +188,7 @@ def known_evenness(
     if count < 2:
         return 1.0
     each = max(10, int(min(np.median(counts), size, EQUAL_ROWS // count)))
-    one = replace(config, neighbors=config.neighbors[:1], dimensions=config.dimensions[:1], unit=config.unit[:1])
+    one = replace(config, neighbors=config.neighbors[:1], dimensions=config.dimensions[:1], angles=config.angles[:1])
     found = []
     for number in range(EQUAL_DRAWS):
         draw = rng.numpy(seed, "equal sizes", number)

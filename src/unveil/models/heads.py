@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from unveil.errors import UnveilError
-from unveil.numerics import Labels, Matrix, unit_rows
+from unveil.numerics import ANGLES_FROM, Labels, Matrix, directions
 
 VOTERS = 1024
 """Items whose distances to all stored points are computed together."""
@@ -46,9 +46,10 @@ class ProjectedPrototypes(nn.Module):
 
 
 class NeighborVote(nn.Module):
-    """The clusters of the stored points at the smallest angles to an item; logits are logarithms of their shares.
+    """The clusters of an item's nearest stored points, the nearer the more; logits are logarithms of the shares.
 
-    Nearer points count more. A point whose own cluster is not certain gives a part of its vote to all clusters alike.
+    With few columns nearness is distance, with more it is the angle. A point whose own cluster is not certain gives a
+    part of its vote to all clusters alike.
     """
 
     points: Tensor
@@ -66,7 +67,7 @@ class NeighborVote(nn.Module):
     def of(points: Matrix, labels: Labels, certainty: Matrix, classes: int, neighbors: int) -> "NeighborVote":
         """The vote of these points."""
         head = NeighborVote(points.shape[1], classes, rows=len(points), neighbors=neighbors)
-        for buffer, values in ((head.points, unit_rows(points)), (head.labels, labels), (head.certainty, certainty)):
+        for buffer, values in ((head.points, directions(points)), (head.labels, labels), (head.certainty, certainty)):
             buffer.copy_(torch.from_numpy(values))
         return head
 
@@ -76,9 +77,8 @@ class NeighborVote(nn.Module):
 
     def _logits(self, z: Tensor) -> Tensor:
         count = min(self.neighbors + 1, len(self.points))
-        distances, nearest = torch.cdist(F.normalize(z, dim=1), self.points).topk(
-            count, dim=1, largest=False
-        )  # (B, k + 1)
+        z = F.normalize(z, dim=1) if self.in_features >= ANGLES_FROM else z
+        distances, nearest = torch.cdist(z, self.points).topk(count, dim=1, largest=False)  # (B, k + 1)
         farthest = distances[:, -1:].clamp_min(1e-12)
         weights = (1 - (distances / farthest).square()).clamp_min(1e-6)  # falls to 0 where the next point would join
         weights = weights / weights.sum(dim=1, keepdim=True)
