@@ -44,8 +44,8 @@ def test_many_known_classes_whiten_the_vectors(monkeypatch: pytest.MonkeyPatch) 
     """Columns of noise hide the classes until known classes have shown that they are noise."""
     draw = np.random.default_rng(1)
     y = np.repeat(np.arange(40), 30)
-    x = np.concatenate([2 * draw.normal(size=(40, 4))[y], np.zeros((len(y), 8))], axis=1)
-    x = (x + draw.normal(size=x.shape) * np.array([1] * 4 + [4] * 8)).astype(np.float32)
+    x = np.concatenate([6 * draw.normal(size=(40, 4))[y], np.zeros((len(y), 8))], axis=1)
+    x = (x + draw.normal(size=x.shape) * np.array([1] * 4 + [8] * 8)).astype(np.float32)
     known = y < 30
     found = weigh_pairs(x[known], y[known], x[~known], 100, 0)
     assert abs(found.mean - np.log(10)) < 2 * found.spread

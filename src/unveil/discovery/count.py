@@ -112,7 +112,8 @@ def estimate_classes(
         by_pairs = weigh_pairs(labelled, y, candidates, limit, seed)
         curves, about = [by_pairs.curve()], (by_pairs.mean, by_pairs.spread)
     evidence = weigh(candidates, limit, seed, rows, about)
-    number, low, high = (evidence.quantile(share) for share in (0.5, 0.05, 0.95))
+    number = evidence.quantile(0.5) if about is None else evidence.likeliest
+    low, high = min(number, evidence.quantile(0.05)), max(number, evidence.quantile(0.95))
     curves = [*evidence.curves(), *curves]
     if mixed:  # too few items to recognise known classes: the known ones were counted too
         number, low, high = (max(1, value - known) for value in (number, low, high))

@@ -26,8 +26,8 @@ DRAWS = 2
 """Draws of items."""
 NEIGHBORHOOD = 0.35
 """Agreement is compared with that of numbers smaller and larger by this difference of the logarithm."""
-SHARPNESS = 12.0
-"""Logarithm of the odds for a difference of 1 in agreement."""
+SHARPNESS, ALONE = 6.0, 12.0
+"""Logarithm of the odds for a difference of 1 in agreement: beside what known classes say, and without any."""
 UNLIKELY = 8.0
 """Agreement is not looked at where the probability is by this much (log) below the best."""
 
@@ -53,6 +53,11 @@ class Evidence:
     agreement: Floats
     """Agreement of the clusterings at each number; NaN where it was not looked at."""
 
+    @property
+    def likeliest(self) -> int:
+        """The number with the highest probability."""
+        return int(self.numbers[self.log_probability.argmax()])
+
     def quantile(self, share: float) -> int:
         """The number below or at which this share of the probability lies."""
         below = np.cumsum(np.exp(self.log_probability))
@@ -60,7 +65,7 @@ class Evidence:
 
     def curves(self) -> tuple[Curve, ...]:
         """What there is to show, for numbers up to three times the best."""
-        best = self.quantile(0.5)
+        best = self.likeliest
         shown = self.numbers <= max(10, 3 * best)
         numbers = tuple(int(number) for number in self.numbers[shown])
         probability = np.exp(self.log_probability[shown])
@@ -85,7 +90,7 @@ def weigh(x: Matrix, most: int, seed: int, rows: int = ROWS, about: tuple[float,
         draws = [rng.numpy(seed, "clusterings that agree", number) for number in range(DRAWS)]
         samples = [x[draw.permutation(len(x))[:usable]] for draw in draws]
         values = np.mean([agreement_curve(part, tried, seed + place) for place, part in enumerate(samples)], axis=0)
-        score = score + SHARPNESS * prominence(tried, values, numbers)
+        score = score + (ALONE if about is None else SHARPNESS) * prominence(tried, values, numbers)
         inside = tried <= most
         agreement[tried[inside] - 1] = values[inside]
     score = score - score.max()

@@ -30,7 +30,7 @@ WHITENED_FROM, SHRINKAGE = 16, 1.0
 """With this many known classes, one half of them whitens the vectors and the other half is measured."""
 NOISE = 0.03
 """Standard deviation that is added to that of each log-odds."""
-USUAL = 1.5
+USUAL = 3.0
 """Before anything is seen, the logarithm of the number is normal around that of the number of known classes with this
 standard deviation."""
 LEAST_SPREAD = 0.15
@@ -136,7 +136,8 @@ def _pairs(labelled: Matrix, y: Labels, unlabelled: Matrix, draw: np.random.Gene
     shares = np.stack([member.T @ (apart < limit).astype(np.float32) @ member for limit in limits])
     some = unlabelled[draw.permutation(len(unlabelled))[:ROWS]]
     apart = squared_distances(some, some)
-    near = np.stack([(apart < limit).sum(axis=1) - 1 for limit in limits]) / (len(some) - 1)  # (q, rows)
+    np.fill_diagonal(apart, np.inf)
+    near = np.stack([(apart < limit).sum(axis=1) for limit in limits]) / (len(some) - 1)  # (q, rows)
     sampling = 4 * np.cov(near) / len(some)  # every row is in pairs with all others
     return Pairs(shares / np.maximum(counts, 1), near.mean(axis=1), sampling)
 
