@@ -6,7 +6,7 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
 `<!-- faults: NAME -->` what became of faults on purpose,
 `<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `bars`, `given`, `auto`, `forecasts`,
-`general`, `costs`, `views` and `fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote
+`general`, `costs`, `views`, `ablation` and `fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote
 to results/paper. With --check nothing is written, and the exit code says whether a page is out of date.
 """
 
@@ -24,7 +24,9 @@ from benchmarks import own_bars, own_tables  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OWN_DATA = ("bars", "given", "auto", "forecasts", "general", "costs")
-KINDS = "|".join(("faults", "table", "tried", "bench", "limits", "growth", "paper", "fit", "views", *OWN_DATA))
+KINDS = "|".join(
+    ("faults", "table", "tried", "bench", "limits", "growth", "paper", "fit", "views", "ablation", *OWN_DATA)
+)
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -158,6 +160,18 @@ def views(folder: Path) -> str:
     return "\n".join(lines)
 
 
+def ablation(folder: Path) -> str:
+    """Accuracy of every variant on each task, mean over seeds, and the mean over tasks."""
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    if not records:
+        return "*Not measured yet.*"
+    lines = [f"| | {' | '.join(record['task'] for record in records)} | mean |", "|---" * (len(records) + 2) + "|"]
+    for name in records[0]["accuracy"]:
+        scores = [100 * mean(record["accuracy"][name]) for record in records]
+        lines.append(f"| {name} | {' | '.join(f'{score:.1f}' for score in [*scores, mean(scores)])} |")
+    return "\n".join(lines)
+
+
 def own_data(kind: str) -> Callable[[Path], str]:
     """A table of the records of `python -m benchmarks.own_data`."""
 
@@ -214,6 +228,7 @@ MAKERS = {
     "paper": paper,
     "fit": fit,
     "views": views,
+    "ablation": ablation,
     **{kind: own_data(kind) for kind in OWN_DATA},
 }
 
