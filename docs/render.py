@@ -6,9 +6,9 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
 `<!-- faults: NAME -->` what became of faults on purpose,
 `<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `bars`, `given`, `auto`, `forecasts`,
-`general`, `costs`, `views`, `ablation` and `fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table that
-`unveil paper` wrote to results/paper. With --check nothing is written, and the exit code says whether a page is out of
-date.
+`general`, `costs`, `views`, `ablation`, `splits` and `fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table
+that `unveil paper` wrote to results/paper. With --check nothing is written, and the exit code says whether a page is out
+of date.
 """
 
 import json
@@ -26,7 +26,7 @@ from benchmarks import own_bars, own_tables  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OWN_DATA = ("bars", "given", "auto", "forecasts", "general", "costs")
 KINDS = "|".join(
-    ("faults", "table", "tried", "bench", "limits", "growth", "paper", "fit", "views", "ablation", *OWN_DATA)
+    ("faults", "table", "tried", "bench", "limits", "growth", "paper", "fit", "views", "ablation", "splits", *OWN_DATA)
 )
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
@@ -173,6 +173,23 @@ def ablation(folder: Path) -> str:
     return "\n".join(lines)
 
 
+def splits(path: Path) -> str:
+    """How far forecasts were off on splits of known classes."""
+    if not path.with_suffix(".json").exists():
+        return "*Not measured yet.*"
+    record = record_at(path)
+    fitted = record["fit"]
+    cells = [
+        str(len(record["records"])),
+        f"{100 * fitted['truth_inside']:.0f} %",
+        f"{100 * fitted['mean_error']:.1f} points",
+        str(fitted["slope"]),
+        str(fitted["spread"]),
+    ]
+    head = "| splits | truth in the 90 % interval | mean absolute error | best slope | best spread |"
+    return f"{head}\n|---|---|---|---|---|\n| {' | '.join(cells)} |"
+
+
 def own_data(kind: str) -> Callable[[Path], str]:
     """A table of the records of `python -m benchmarks.own_data`."""
 
@@ -230,6 +247,7 @@ MAKERS = {
     "fit": fit,
     "views": views,
     "ablation": ablation,
+    "splits": splits,
     **{kind: own_data(kind) for kind in OWN_DATA},
 }
 

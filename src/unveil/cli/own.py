@@ -325,10 +325,9 @@ def trust(
     if forecast.rehearsals:
         names = list(forecast.rehearsals[0]["accuracy"])
         rows = [
-            (row["hidden"], row["counted"], *(f"{100 * row['accuracy'][name]:.1f}" for name in names))
-            for row in forecast.rehearsals
+            (row["hidden"], *(f"{100 * row['accuracy'][name]:.1f}" for name in names)) for row in forecast.rehearsals
         ]
-        print_table(("classes hidden", "classes estimated", *(f"{name}, ACC %" for name in names)), rows)
+        print_table(("classes hidden", *(f"{name}, ACC %" for name in names)), rows)
     print(forecast.sentence())
 
 
