@@ -7,8 +7,8 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 `<!-- faults: NAME -->` what became of faults on purpose,
 `<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `bars`, `given`, `auto`, `forecasts`,
 `general`, `costs`, `views`, `ablation`, `splits` and `fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table
-that `unveil paper` wrote to results/paper. With --check nothing is written, and the exit code says whether a page is out
-of date.
+that `unveil paper` wrote to results/paper. With --check nothing is written, and the exit code says whether a page is
+out of date.
 """
 
 import json
