@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs bench dist clean
+.PHONY: demo test check docs docs-site docs-links bench dist clean
 
 demo: $(VENV)/demo
 	rm -rf runs/demo
@@ -21,6 +21,14 @@ check: $(VENV)/dev
 
 docs: $(VENV)/demo
 	$(BIN)/python docs/render.py
+
+# The documentation site, in build/site; a link that leads nowhere is an error.
+docs-site: $(VENV)/dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site
+
+# Links to other sites; needs a network.
+docs-links: $(VENV)/dev
+	$(BIN)/python -m sphinx -q -b linkcheck docs build/links
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks step --out results/bench-step.json
@@ -42,7 +50,7 @@ $(VENV)/demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/demo
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,images,text,cells,paper,review]
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,docs,images,text,cells,paper,review]
 	touch $@
 
 clean:

@@ -32,6 +32,36 @@ def given(records: Records) -> str:
     return _table(["", "known + novel", "unlabelled", "seeds", "unveil", *names, "to the best peer"], rows)
 
 
+OTHERS = ("k-means", "UMAP + k-means", "UMAP + HDBSCAN")
+"""What most people would use instead."""
+DATA = {
+    "photographs, as vectors of an encoder": ("cifar", "imagenet"),
+    "sentences, as vectors of an encoder": ("clinc",),
+    "handwriting and clothes, as pixels": ("digits", "mnist", "fashion", "omniglot"),
+    "a table of 16 numbers": ("letter",),
+}
+"""Kinds of data, by how the names of their tasks begin."""
+
+
+def versus(records: Records) -> str:
+    """Mean accuracy beside what most people would use instead, by kind of data, the number of classes given."""
+    complete = {task: kinds for task, kinds in records.items() if {"peers", "given"} <= set(kinds)}
+    if not complete:
+        return NOTHING
+    groups = {name: [t for t in complete if t.startswith(p) and not is_unbalanced(t)] for name, p in DATA.items()}
+    groups["classes of very unequal size"] = [task for task in complete if is_unbalanced(task)]
+    groups["all"] = list(complete)
+    rows = []
+    for name, tasks in groups.items():
+        if not tasks:
+            continue
+        scores = [(accuracy(complete[t]["given"]), *(of_peers(complete[t])[peer] for peer in OTHERS)) for t in tasks]
+        means = [fmean(column) for column in zip(*scores, strict=True)]
+        ahead = sum(ours > max(others) for ours, *others in scores)
+        rows.append([name, *(_bold(mean, max(means)) for mean in means), f"{ahead} of {len(tasks)}"])
+    return _table(["ACC %", "unveil", *OTHERS, "unveil ahead of all three"], rows)
+
+
 def auto(records: Records) -> str:
     """The number of classes estimated: number found, accuracy, and those that find their number too."""
     rows = []

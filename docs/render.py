@@ -5,8 +5,8 @@
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
 `<!-- faults: NAME -->` what became of faults on purpose,
-`<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `bars`, `given`, `auto`, `forecasts`,
-`general`, `costs`, `views`, `ablation`, `splits` and `fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table
+`<!-- bench: NAME -->`, `limits` and `growth` show a record of the benchmarks, `bars`, `given`, `versus`, `auto`,
+`forecasts`, `general`, `costs`, `views`, `ablation`, `splits` and `fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table
 that `unveil paper` wrote to results/paper. With --check nothing is written, and the exit code says whether a page is
 out of date.
 """
@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from benchmarks import own_bars, own_tables  # noqa: E402
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-OWN_DATA = ("bars", "given", "auto", "forecasts", "general", "costs")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 KINDS = "|".join(
     ("faults", "table", "tried", "bench", "limits", "growth", "paper", "fit", "views", "ablation", "splits", *OWN_DATA)
 )

@@ -35,8 +35,8 @@ def hard_negatives(
     query are each mixed with a random labelled entry, `rounds` times and with every μ of `mixes`; the `k_hard` most
     similar mixtures are kept (fewer where fewer exist). `distinct`: no labelled entry is drawn twice in a round.
     To save work, a caller may pass `cosines` of z with both queues, (B, M_u) and (B, M_l), and `products`, which is
-    queue_u @ queue_l.T. `unit`: the rows of both queues have length 1. With `unit` and `squares`, |u|² (M_u,) and
-    |l|² (M_l,), products count as cosines all the same, and the mixtures alone are brought to length 1.
+    queue_u @ queue_l.T. `unit`: the rows of both queues have length 1. With `unit` and `squares`, u·u (M_u,) and
+    l·l (M_l,), products count as cosines all the same, and the mixtures alone are brought to length 1.
     """
     batch, stored_u, stored_l = len(z), len(queue_u), len(queue_l)
     k_easy = min(k_easy, stored_u)
