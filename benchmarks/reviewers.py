@@ -1,13 +1,17 @@
-"""What the order of questions is worth: `python -m benchmarks.reviewers [--tasks letter,digits] [--out FILE]`.
+"""Simulated reviewers answer the questions of the review page, on data whose truth is known.
 
-A simulated reviewer, who knows the truth, answers the questions of the review page: the most useful first, or class by
-class in the order of the page. The accuracy after 10, 20, 40 and 80 answers is compared. The first part measures how
-well a criterion tells yes from no (area under the ROC curve), which is how the criteria of `unveil.runs.questions` and
-their curves were chosen. The clusters are those of k-means with too few and too many classes.
+    python -m benchmarks.reviewers --out results/reviewers.json
+
+A reviewer knows the true class of every item and answers the questions of the page: the most useful first, or class by
+class in the order of the page. The accuracy after some answers is compared, and on three tasks the accuracy of a fit
+that goes on from these answers, as `unveil discover --continue` does. There are too few or too many clusters at first.
+The curves of `unveil.runs.questions` were fitted on the first tasks; the others had no part in that. `criteria`: how
+well a criterion tells yes from no (area under the ROC curve); cosines also relative to those of known classes.
 """
 
 import argparse
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,20 +25,26 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.own_tasks import TASKS, draw, with_known_classes
-from unveil import NovelClassDiscovery, __version__, files
+from unveil import NovelClassDiscovery, files, recipe
+from unveil.discovery.constraints import decided, steered_labels
+from unveil.discovery.run import environment
 from unveil.metrics import contingency
 from unveil.numerics import match_clusters, mean_direction, unit_rows
 from unveil.runs.corrections import State
 from unveil.runs.decisions import folded_labels
 from unveil.runs.edited_scores import EditedScores
-from unveil.runs.questions import SLOPES, Question, Questions, separation
+from unveil.runs.questions import GAIN, YES, Question, Questions, separation
 from unveil.runs.reader import Run, load
 from unveil.runs.review_log import Entry
 
-ANSWERS = (0, 10, 20, 40, 80)
+FITTED_ON = ("digits", "letter", "cifar10", "fashion-mnist", "omniglot-greek")
+HELD_OUT = ("digits-reversed", "mnist", "fashion-mnist-reversed", "omniglot-latin", "letter-10")
+CONTINUED = ("digits", "letter", "cifar10")
+"""Tasks on which a fit goes on from the answers."""
+ANSWERS = (0, 5, 10, 20, 40)
 COUNTS = (0.7, 1.4)
 """The number of clusters as a share of the right one: reviewers are needed where it is wrong."""
-ROWS = 1500
+ROWS = 1000
 KINDS = ("known", "merge", "split", "doubtful")
 Labels = NDArray[np.int64]
 
@@ -58,15 +68,27 @@ class Reviewer:
             return first == question.clusters[1]
         return first == self.main_class(np.flatnonzero(state.labels == question.clusters[1]))
 
+    def sorted_out(self, rows: Labels, clusters: list[int], state: State) -> list[tuple[str, dict[str, Any]]]:
+        """Doubtful items stay in their class, go to the other one, or belong to neither and are rejected."""
+        here, there = (self.class_of(cluster, state) for cluster in clusters)
+        stay, go = self.truth[rows] == here, (self.truth[rows] == there) & (here != there)
+        parts = [("move", stay, clusters[0]), ("move", go, clusters[1]), ("reject", ~stay & ~go, None)]
+        return [
+            (kind, {"rows": rows[part].tolist(), **({} if to is None else {"to": to})})
+            for kind, part, to in parts
+            if part.any()
+        ]
+
+    def class_of(self, cluster: int, state: State) -> int:
+        """What a class is to this person: a known class, or what most items of a cluster are."""
+        known = state.meanings[cluster].known if state.is_novel(cluster) else cluster
+        return self.main_class(np.flatnonzero(state.labels == cluster)) if known is None else known
+
     def answer(self, question: Question, state: State) -> list[tuple[str, dict[str, Any]]]:
         """The entries of the log that the answer makes."""
         clusters = list(question.clusters)
         if question.kind == "doubtful":
-            rows = np.array(question.parts[0])
-            main = self.main_class(np.flatnonzero(state.labels == clusters[0]))
-            right, wrong = rows[self.truth[rows] == main], rows[self.truth[rows] != main]
-            entries = [("move", {"rows": right.tolist(), "to": clusters[0]})] if len(right) else []
-            return [*entries, ("reject", {"rows": wrong.tolist()})] if len(wrong) else entries
+            return self.sorted_out(np.array(question.parts[0]), clusters, state)
         if not self.says_yes(question, state):
             return [("no", {"question": question.kind, "clusters": clusters})]
         if question.kind == "known":
@@ -100,9 +122,9 @@ ORDERS: dict[str, Callable[[list[Question], State, set[Any]], Question | None]] 
 }
 
 
-def accuracy(state: State, truth: Labels) -> float:
+def accuracy(state: State, labels: Labels, truth: Labels) -> float:
     """Share of the new items with the right known class, or in the novel class matched to theirs; rejected: wrong."""
-    run, labels = state.run, folded_labels(state)
+    run = state.run
     known = run.new & (truth < run.n_known)
     right = int((labels[known] == truth[known]).sum())
     novel = run.new & (truth >= run.n_known) & (labels >= run.n_known)
@@ -113,28 +135,52 @@ def accuracy(state: State, truth: Labels) -> float:
     return right / max(1, int(run.new.sum()))
 
 
-def reviewed(run: Run, truth: Labels, order: str) -> dict[str, float]:
-    """The accuracy after some numbers of answers."""
+def reviewed(
+    run: Run, truth: Labels, order: str, after: Callable[[State], float] | None = None
+) -> list[dict[str, float]]:
+    """The accuracy after some numbers of answers, and that of what is made of the state `after` them."""
     state, scores, reviewer = State(run), EditedScores(run), Reviewer(truth)
     questions, asked = Questions(run, scores), set[Any]()
-    found = {}
+    found, later = dict[str, float](), dict[str, float]()
     for number in range(max(ANSWERS) + 1):
         if number in ANSWERS:
-            found[str(number)] = accuracy(state, truth)
+            found[str(number)] = accuracy(state, folded_labels(state), truth)
+            if after is not None and number:
+                later[str(number)] = after(state)
         if (question := ORDERS[order](questions.about(state), state, asked)) is None:
-            found.update({str(later): accuracy(state, truth) for later in ANSWERS if later > number})
             break
         for kind, data in reviewer.answer(question, state):
             state.apply(Entry(number=state.length + 1, time="", kind=kind, data=data))
-    return found
+    for curve in (found, later) if later else (found,):
+        last = curve[max(curve, key=int)]
+        curve.update({str(n): last for n in ANSWERS if str(n) not in curve and n})  # nothing was left to ask
+    return [found, later]
+
+
+def continued(state: State, x: NDArray[np.float32], seed: int) -> Labels:
+    """The labels of a fit that goes on from a review, as `unveil discover --continue` does."""
+    run, labels = state.run, steered_labels(state)
+    about = decided(state)
+    given = ~run.new | np.array([not state.is_novel(label) or label in about for label in labels.tolist()])
+    if given.all():
+        return labels
+    left = len(np.unique(labels[~given]))
+    model = NovelClassDiscovery(n_novel=left, known_in_unlabelled=True, rehearsals=0, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(x, np.where(given, labels, -1))
+    names = {str(label): label for label in np.unique(labels[given]).tolist()}
+    fresh = sorted(set(map(str, model.labels_)) - set(names))
+    names |= {name: int(labels.max()) + 1 + number for number, name in enumerate(fresh)}
+    return np.array([names[str(label)] for label in model.labels_.tolist()])
 
 
 def criteria(run: Run, truth: Labels) -> Iterator[tuple[str, bool, dict[str, float]]]:
     """Kind, the right answer, and the values of several criteria, of every question at the start."""
     state, scores, reviewer = State(run), EditedScores(run), Reviewer(truth)
     x = unit_rows(np.asarray(run.features))
-    labelled = ~run.new
-    for question in Questions(run, scores).about(state):
+    labelled, questions = ~run.new, Questions(run, scores)
+    for question in questions.about(state):
         if question.kind == "doubtful":
             continue
         if question.kind == "split":
@@ -144,15 +190,17 @@ def criteria(run: Run, truth: Labels) -> Iterator[tuple[str, bool, dict[str, flo
             a = x[state.labels == question.clusters[0]]
             b = x[(state.labels == other) & labelled] if question.kind == "known" else x[state.labels == other]
         own = x[state.labels == question.clusters[0]]
+        cosine = float(mean_direction(a) @ mean_direction(b))
         values = {
-            "cosine of means": float(mean_direction(a) @ mean_direction(b)),
+            "cosine of means": cosine,
+            "cosine, less that of known classes": cosine - questions.usual_cosine(),
             "separation": separation(a, b),
             "spread": 1 - float((own @ mean_direction(own)).mean()),
         }
         yield question.kind, reviewer.says_yes(question, state), values
 
 
-def runs(name: str, seed: int, folder: Path) -> Iterator[tuple[float, Run, Labels]]:
+def runs(name: str, seed: int, folder: Path) -> Iterator[tuple[float, Run, Labels, NDArray[np.float32]]]:
     """Runs of a task with too few and too many clusters; half of the known items are without their label."""
     drawn = with_known_classes(draw(TASKS[name], ROWS), seed)
     known = np.unique(drawn.y[drawn.y >= 0])
@@ -160,34 +208,62 @@ def runs(name: str, seed: int, folder: Path) -> Iterator[tuple[float, Run, Label
     truth = np.array([place.get(label, label + len(known)) for label in drawn.truth.tolist()])
     for share in COUNTS:
         n_novel = max(2, round(share * len(np.setdiff1d(drawn.truth, known))))
-        model = NovelClassDiscovery(
-            n_novel=n_novel, method="kmeans", known_in_unlabelled=True, rehearsals=0, random_state=seed
-        )
+        model = NovelClassDiscovery(n_novel=n_novel, known_in_unlabelled=True, rehearsals=0, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(drawn.x, drawn.y)
         model.save(folder / f"{name}-{seed}-{share}")
-        yield share, load(folder / f"{name}-{seed}-{share}"), truth
+        yield share, load(folder / f"{name}-{seed}-{share}"), truth, drawn.x
 
 
-def measure(names: list[str], seeds: int) -> dict[str, Any]:
-    rows, values = [], []
+def measure(names: list[str], seeds: int, *, done: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """All tasks; `done` is called with what there is after each run."""
+    rows, values = list[dict[str, Any]](), []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             for seed in range(seeds):
-                for share, run, truth in runs(name, seed, Path(folder)):
+                for share, run, truth, x in runs(name, seed, Path(folder)):
                     values += [(name, *found) for found in criteria(run, truth)]
-                    curves = {order: reviewed(run, truth, order) for order in ORDERS}
+
+                    def later(state: State, truth: Labels = truth, x: Any = x, seed: int = seed) -> float:
+                        return accuracy(state, continued(state, x, seed), truth)
+
+                    useful, refitted = reviewed(run, truth, "most useful first", later if name in CONTINUED else None)
+                    ordered, _ = reviewed(run, truth, "class by class")
+                    curves = {"most useful first": useful, "class by class": ordered, "continued": refitted}
                     rows.append({"task": name, "seed": seed, "clusters": share, "items": int(run.new.sum()), **curves})
                     print(name, seed, share, curves, flush=True)
-    means = {order: {str(n): float(np.mean([row[order][str(n)] for row in rows])) for n in ANSWERS} for order in ORDERS}
-    return {"rows": rows, "mean accuracy after n answers": means, "criteria": _compared(values), "slopes used": SLOPES}
+                    done(_summed(rows, values))
+    return _summed(rows, values)
+
+
+def _summed(rows: list[dict[str, Any]], values: list[Any]) -> dict[str, Any]:
+    def means(curve: str, names: tuple[str, ...], numbers: tuple[int, ...] = ANSWERS) -> dict[str, float]:
+        some = [row[curve] for row in rows if row["task"] in names and row[curve]]
+        return {str(n): float(np.mean([one[str(n)] for one in some])) for n in numbers} if some else {}
+
+    groups = {"fitted on": FITTED_ON, "held out": HELD_OUT}
+    return {
+        "rows": rows,
+        "accuracy after n answers": {
+            group: {order: means(order, names) for order in ORDERS} for group, names in groups.items()
+        },
+        "accuracy of the next fit": {
+            task: {
+                "reviewed": means("most useful first", (task,)),
+                "continued": means("continued", (task,), ANSWERS[1:]),
+            }
+            for task in CONTINUED
+        },
+        "criteria": _compared(values),
+        "curves used": {"yes": YES, "gain": GAIN},
+    }
 
 
 def _compared(values: list[tuple[str, str, bool, dict[str, float]]]) -> dict[str, Any]:
     """For each kind of question: the area under the ROC curve of each criterion, and the curve fitted to each."""
     compared: dict[str, Any] = {}
-    for kind in SLOPES:
+    for kind in YES:
         of_kind = [(yes, found) for _, asked, yes, found in values if asked == kind]
         answers = np.array([yes for yes, _ in of_kind])
         if len(set(answers.tolist())) < 2:
@@ -204,20 +280,28 @@ def _compared(values: list[tuple[str, str, bool, dict[str, float]]]) -> dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", default="digits,mnist,letter,fashion-mnist,omniglot-greek")
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--tasks", default=",".join((*FITTED_ON, *HELD_OUT)))
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    record = {
-        "benchmark": "reviewers",
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "unveil": __version__,
-        **measure(asked.tasks.split(","), asked.seeds),
-    }
-    for order, curve in record["mean accuracy after n answers"].items():
-        print(order, {n: round(value, 3) for n, value in curve.items()})
-    if asked.out is not None:
-        files.write_json(asked.out, record)
+    begun = time.monotonic()
+
+    def keep(found: dict[str, Any]) -> None:
+        record = {
+            "benchmark": "reviewers",
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "rows of a task": [ROWS, ROWS],
+            "environment": environment(recipe.load("vectors")),
+            "seconds": round(time.monotonic() - begun),
+            **found,
+        }
+        if asked.out is not None:
+            files.write_json(asked.out, record)
+
+    found = measure(asked.tasks.split(","), asked.seeds, done=keep)
+    for group, orders in found["accuracy after n answers"].items():
+        for order, curve in orders.items():
+            print(group, order, {n: round(value, 3) for n, value in curve.items()})
 
 
 if __name__ == "__main__":

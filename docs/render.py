@@ -6,8 +6,9 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
 `<!-- faults: NAME -->` what became of faults on purpose, `<!-- bench: NAME -->`, `limits` and `growth` show a record of
 the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits` and
-`fit` those on own data, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check
-nothing is written, and the exit code says whether a page is out of date.
+`fit` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how quick the review page
+is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is written, and
+the exit code says whether a page is out of date.
 """
 
 import json
@@ -24,8 +25,10 @@ from benchmarks import own_bars, own_tables  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
+REVIEW = ("reviewers", "continued", "review")
 KINDS = "|".join(
-    ("faults", "table", "tried", "bench", "limits", "growth", "paper", "fit", "views", "ablation", "splits", *OWN_DATA)
+    ("faults", "table", "tried", "bench", "limits", "growth", "paper", "fit", "views", "ablation", "splits")
+    + (*OWN_DATA, *REVIEW)
 )
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
@@ -68,6 +71,38 @@ def faults(path: Path) -> str:
     for fault, counts in record["outcomes"].items():
         cells = [fault, f"{sum(counts.values()):,}", *(f"{counts.get(kind, 0):,}" for kind in kinds)]
         lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def reviewers(path: Path) -> str:
+    """The mean accuracy after some answers, by the order of the questions."""
+    groups = record_at(path)["accuracy after n answers"]
+    answers = list(next(iter(next(iter(groups.values())).values())))
+    lines = [f"| tasks | questions | {' | '.join(answers)} answers |", "|---" * (len(answers) + 2) + "|"]
+    for group, orders in groups.items():
+        for order, curve in orders.items():
+            lines.append(f"| {group} | {order} | {' | '.join(f'{100 * curve[n]:.1f}' for n in answers)} |")
+    return "\n".join(lines)
+
+
+def continued(path: Path) -> str:
+    """The accuracy of a review and of the fit that goes on from it."""
+    tasks = record_at(path)["accuracy of the next fit"]
+    answers = list(next(iter(tasks.values()))["reviewed"])
+    lines = [f"| task | accuracy % of | {' | '.join(answers)} answers |", "|---" * (len(answers) + 2) + "|"]
+    for task, curves in tasks.items():
+        for title, curve in (("the review", curves["reviewed"]), ("the next fit", curves["continued"])):
+            cells = [f"{100 * curve[n]:.1f}" if n in curve else "" for n in answers]
+            lines.append(f"| {task} | {title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def review(path: Path) -> str:
+    """What was measured of the review page beside what is wanted."""
+    record = record_at(path)
+    lines = [f"| {record['items']:,} items, {record['clusters']} clusters | measured | wanted |", "|---" * 3 + "|"]
+    for what, wanted in record["goals"].items():
+        lines.append(f"| {what} | {record['measured'][what]:.3g} | < {wanted:g} |")
     return "\n".join(lines)
 
 
@@ -236,6 +271,9 @@ def mean(values: list[float]) -> float:
 
 
 MAKERS = {
+    "reviewers": reviewers,
+    "continued": continued,
+    "review": review,
     "faults": faults,
     "table": table,
     "tried": tried,

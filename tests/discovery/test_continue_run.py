@@ -11,6 +11,7 @@ from blobs import blobs
 from rich.console import Console
 
 from unveil.discovery.continue_run import continue_run, from_review
+from unveil.discovery.predict_run import predict_run
 from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
 from unveil.runs.reader import read_items
@@ -48,6 +49,8 @@ def test_named_clusters_are_known_and_rejected_items_stay_out(run: Path, tmp_pat
     given, unnamed = from_review(run)
     assert unnamed == 2
     assert len(given.labels) == 39
+    assert given.unnamed == ()
+    assert sorted(set(given.clusters.values())) == ["novel-1", "novel-2"]
     name = read_items(run)[first]["id"]
     assert given.rejected == {name: "Ünbekannt"}
     record = continue_run(run, out=tmp_path / "second", stages=tmp_path / "store")
@@ -61,11 +64,44 @@ def test_named_clusters_are_known_and_rejected_items_stay_out(run: Path, tmp_pat
         continue_run(run, out=tmp_path / "second", stages=tmp_path / "store")  # the review has changed since
 
 
+def test_merges_splits_and_noes_hold_and_clusters_keep_their_names(run: Path, tmp_path: Path) -> None:
+    items = read_items(run)
+    rows = {name: [row for row, item in enumerate(items) if item["label"] == name] for name in ("novel-0", "novel-2")}
+    part = rows["novel-0"][:15]
+    say(
+        run,
+        ("split", {"cluster": 3, "parts": [rows["novel-0"][15:], part]}),
+        ("move", {"rows": rows["novel-2"][:1], "to": 6}),
+        ("no", {"question": "merge", "clusters": [3, 6]}),
+    )
+    given, left = from_review(run)
+    assert left == 2
+    assert given.unnamed == ("novel-0", "novel-3")
+    record = continue_run(run, out=tmp_path / "second", stages=tmp_path / "store")
+    assert record["known"] == ["0", "1", "2"]
+    assert sorted(record["novel"]) == ["novel-0", "novel-1", "novel-2", "novel-3"]  # clusters can be edited still
+    assert record["summary"]["result"].startswith("4 novel classes")
+    found = {item["id"]: item for item in read_items(tmp_path / "second")}
+    moved = items[rows["novel-2"][0]]["id"]
+    assert found[moved]["label"] == "novel-3"
+    for name in ("novel-1", "novel-2"):  # nobody said anything about these
+        before = {item["id"] for item in items if item["label"] == name} - {moved}
+        assert {found[one]["label"] for one in before} == {name}
+    assert {item["kind"] for item in found.values() if item["label"] == "novel-0"} == {"novel"}
+    second = tmp_path / "second"
+    say(second, ("merge", {"clusters": [3, 4, 5, 6]}))  # everything is decided: there is nothing left to discover
+    record = continue_run(second, out=tmp_path / "third", stages=tmp_path / "store")
+    assert record["novel"] == ["novel-0"]
+    assert sum(item["label"] == "novel-0" for item in read_items(tmp_path / "third")) == 120
+    lines, _ = predict_run(tmp_path / "third", tmp_path / "new.npy")
+    assert {line[1:3] for line in lines} == {("novel-0", "novel")}
+
+
 def test_from_the_command_line(run: Path, unveil: Call, tmp_path: Path) -> None:
     result = unveil("discover", "--continue", "run")
     assert "has no review" in result.stderr
-    say(run, ("accept", {"cluster": 3}))
-    assert "no cluster of run has a name" in unveil("discover", "--continue", "run").stderr
+    say(run, ("accept", {"cluster": 3}), ("undo", {}))
+    assert "says nothing about its clusters" in unveil("discover", "--continue", "run").stderr
     say(run, ("name", {"cluster": 3, "text": "a"}), ("known", {"cluster": 4, "class": 0}))
     result = unveil("discover", "--continue", "run")
     assert result.returncode == 0, result.stderr

@@ -1,10 +1,11 @@
-"""`unveil discover --continue RUN`: discover again, with the corrections of the review page."""
+"""`unveil discover --continue RUN`: discover again, steered by what people decided on the review page."""
 
 from pathlib import Path
 from typing import Any
 
 from unveil import recipe, storage
 from unveil.data.sheets import Columns
+from unveil.discovery.constraints import decided, steered_labels
 from unveil.discovery.run import Corrections, run_own_data, run_recipe
 from unveil.errors import UnveilError
 from unveil.runs.corrections import REJECTED, current_state
@@ -16,12 +17,16 @@ from unveil.runs.review_log import LOG
 def continue_run(
     run: Path, *, out: Path, stages: Path, root: Path | None = None, n_novel: int | None = None
 ) -> dict[str, Any]:
-    """A new run in `out`: named clusters become known classes, and rejected items stay out of their previous class."""
-    corrections, unnamed = from_review(run)
+    """A new run in `out`, in which everything holds that people decided.
+
+    Named clusters become known classes. Clusters that were merged, split, filled or kept apart stay as people left
+    them; the others are discovered again, and keep the names of those that they have most items of.
+    """
+    corrections, left = from_review(run)
     record = load(run).record
     source = record["source"]
     verify_file(run, record, "config.toml")
-    changes = {"data.n_novel": n_novel or max(1, unnamed)}
+    changes = {"data.n_novel": n_novel or max(1, left)}
     settings = recipe.changed_at(recipe.read(run / "config.toml"), changes)
     if source["kind"] == "data set":
         return run_recipe(settings, out=out, stages=stages, root=root, corrections=corrections)
@@ -39,30 +44,37 @@ def continue_run(
 
 
 def from_review(run: Path) -> tuple[Corrections, int]:
-    """Labels and rejections of a review, and how many clusters have no name yet."""
+    """What a review asks of the next fit, and how many clusters nobody decided about."""
     path = run / LOG
     if not path.exists():
         raise UnveilError(f"{run} has no review: name some clusters first, with `unveil review {run}`")
     original = load(run)
     state = current_state(original)
-    named = {
-        cluster
-        for cluster, meaning in state.meanings.items()
-        if not state.is_novel(cluster) or meaning.named or meaning.known is not None
-    }
-    labels = {
-        original.ids[row]: state.name(int(label))
-        for row, label in enumerate(state.labels)
-        if original.new[row] and int(label) in named
-    }
-    if not labels:
-        raise UnveilError(f"no cluster of {run} has a name: name some first, with `unveil review {run}`")
-    scores = EditedScores(original).of(state)[0]
-    confidence = {name: float(scores[row]) for row, name in enumerate(original.ids) if name in labels}
+    about, labels = decided(state), steered_labels(state)
+    if not about and not state.by_hand.any():
+        raise UnveilError(
+            f"the review of {run} says nothing about its clusters: name some first, with `unveil review {run}`"
+        )
+    names = {cluster: state.name(cluster) for cluster in state.meanings}
+    new = [row for row in range(len(labels)) if original.new[row]]
+    is_known = [row for row in new if not state.is_novel(int(labels[row]))]
+    is_decided = sorted((row for row in new if int(labels[row]) in about), key=lambda row: int(labels[row]))
+    named = [row for row in is_decided if state.meanings[int(labels[row])].named]
+    unnamed = [row for row in is_decided if not state.meanings[int(labels[row])].named]
+    left = [row for row in new if state.is_novel(int(labels[row])) and int(labels[row]) not in about]
     rejected = {}
     for row in (state.labels == REJECTED).nonzero()[0]:
-        before = int(original.labels[row])  # the class that the fit had given it
-        rejected[original.ids[row]] = state.name(before) if before in state.meanings else original.classes[before]
-    source = f"{run.resolve()} {storage.fingerprint_file(path)}"
-    unnamed = [cluster for cluster in state.meanings if state.is_novel(cluster) and cluster not in named]
-    return Corrections(labels, rejected, confidence, source), len(unnamed)
+        before = int(state.rejected_from[row])
+        rejected[original.ids[row]] = names.get(before, original.classes[min(before, len(original.classes) - 1)])
+    scores = EditedScores(original).of(state)[0]
+    given = (*is_known, *named, *unnamed)
+    corrections = Corrections(
+        labels={original.ids[row]: names[int(labels[row])] for row in given},
+        confidence={original.ids[row]: float(scores[row]) for row in given},
+        rejected=rejected,
+        unnamed=tuple(dict.fromkeys(names[int(labels[row])] for row in unnamed)),
+        clusters={original.ids[row]: names[int(labels[row])] for row in left},
+        taken=tuple({*original.classes, *names.values()}),
+        source=f"{run.resolve()} {storage.fingerprint_file(path)}",
+    )
+    return corrections, len(set(corrections.clusters.values()))

@@ -19,9 +19,9 @@ def class_names(task: Task, n_novel: int) -> list[str]:
     return [*known.tolist(), *(str(name) for name in Classes(known).novel(n_novel))]
 
 
-def summary(result: Discovery, task: Task, new: NDArray[np.bool_]) -> dict[str, str]:
-    """The result in sentences, by topic."""
-    n_known, n_novel = len(task.known), result.predictor.n_novel
+def summary(result: Discovery, task: Task, new: NDArray[np.bool_], *, still_novel: int = 0) -> dict[str, str]:
+    """The result in sentences, by topic. `still_novel`: how many of the last known classes have no name yet."""
+    n_known, n_novel = len(task.known) - still_novel, result.predictor.n_novel + still_novel
     sizes = np.bincount(result.labels, minlength=n_known + n_novel)[n_known:]
     classes = f"{n_novel} novel class{'es' if n_novel != 1 else ''}"
     least, most = (int(sizes.min()), int(sizes.max())) if n_novel else (0, 0)

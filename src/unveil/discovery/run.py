@@ -23,6 +23,7 @@ from unveil.data.items import Rows
 from unveil.data.known_new import USUAL, read_task
 from unveil.data.sheets import Columns
 from unveil.data.task import UNLABELLED, Task, Truth, make_task
+from unveil.discovery.constraints import kept_names
 from unveil.discovery.count import check_count
 from unveil.discovery.describe import class_names, environment, summary
 from unveil.discovery.directories import check_directory, check_request
@@ -55,6 +56,12 @@ class Corrections:
     """Ids of items that were rejected from a class, and that class."""
     confidence: Mapping[str, float]
     """How sure those labels are, by id: naming a class does not make its items right."""
+    unnamed: tuple[str, ...]
+    """Classes of `labels` that have no name yet: they are novel classes still."""
+    clusters: Mapping[str, str]
+    """The clusters of all other new items by id: clusters that are discovered again keep these names."""
+    taken: tuple[str, ...]
+    """Names that no other cluster may get."""
     source: str
     """Path of the reviewed run, and a hash of its review."""
 
@@ -146,7 +153,7 @@ def run_own_data(
         console.print(f"warning: {note}", soft_wrap=True)
     data = settings.data
     task = replace(task, n_novel=data.n_novel, known_in_unlabelled=data.known_in_unlabelled)
-    if len(task.unlabelled) == 0:
+    if len(task.unlabelled) == 0 and corrections is None:
         where = f"{known} has a label in every row: leave the label of new rows empty, or give NEW"
         raise UnveilError(where if new is None else f"there is no new item in {new} (all have labels)")
     source: dict[str, Any] = {"kind": "files", "known": str(known.resolve())}
@@ -164,7 +171,7 @@ def run_own_data(
     items, readable = preparation.encoded(task.items, console)
     shown = task if readable.all() else task.take(np.flatnonzero(readable))
     skipped = [task.id_of(int(row)) for row in np.flatnonzero(~readable)]
-    if len(shown.unlabelled) == 0:
+    if len(shown.unlabelled) == 0 and corrections is None:
         raise UnveilError(
             f"there is no new item in {new} ({skipped[0]} and {len(skipped) - 1} more cannot be read): "
             "nothing to discover"
@@ -210,7 +217,7 @@ def finished(out: Path, console: Console) -> dict[str, Any] | None:
 
 def _check(task: Task, settings: Settings, preparation: Preparation) -> None:
     """Raise errors of the settings before anything is written, by setting up a training on two rows."""
-    if task.n_novel is not None:
+    if task.n_novel is not None and len(task.unlabelled):
         check_count(task.n_novel, len(task.unlabelled))
     few = replace(task.take(np.arange(min(2, len(task)))), test_items=None)
     Training(settings, preparation.reduced(few))
@@ -284,17 +291,23 @@ class _Run:
         )
         result = replace(result, warnings=(*notes, *result.warnings))
         names = class_names(task, result.predictor.n_novel)
+        still_novel = 0 if corrections is None else len(corrections.unnamed)
         if corrections is not None:
+            before = [corrections.clusters.get(task.id_of(int(row))) for row in self.rows]
+            names = kept_names(names, len(task.known), result.labels, before, corrections.taken)
             self._keep_rejected_away(result, names, corrections.rejected)
             for index, row in enumerate(self.rows):
                 result.confidence[index] = corrections.confidence.get(task.id_of(int(row)), result.confidence[index])
         result.predictor.save(out)
-        record = write(out, self._contents(result, names, self._record(result, skipped, begun), config))
+        contents = self._contents(result, names, self._record(result, skipped, begun, still_novel), config)
+        record = write(out, replace(contents, n_known=contents.n_known - still_novel))
         (out / "checkpoint.safetensors").unlink(missing_ok=True)
         shutil.rmtree(out / "work", ignore_errors=True)  # work files of the rehearsals
         return record
 
-    def _record(self, result: Discovery, skipped: Sequence[str], begun: float | None) -> dict[str, Any]:
+    def _record(
+        self, result: Discovery, skipped: Sequence[str], begun: float | None, still_novel: int
+    ) -> dict[str, Any]:
         settings, task = self.settings, self.task
         new = task.labels[self.rows] == UNLABELLED
         seconds = {**result.seconds}
@@ -310,7 +323,7 @@ class _Run:
             "method": settings.discovery.method,
             "method_title": method_title(settings.discovery.method),
             "seed": settings.seed,
-            "summary": summary(result, task, new),
+            "summary": summary(result, task, new, still_novel=still_novel),
             "estimate": None if result.estimate is None else result.estimate.to_json(),
             "forecast": result.forecast.to_json(),
             "metrics": last,

@@ -67,7 +67,8 @@ class State:
         """(n,): a person moved the item where it is."""
         self.denied: set[tuple[str, tuple[int, ...]]] = set()
         """Questions that a person answered with no: merge, known or split, and the classes."""
-        self._rejected_from: Rows = run.labels.copy()
+        self.rejected_from: Rows = run.labels.copy()
+        """(n,): the class that a rejected item was in."""
         self._next = len(run.classes)
         self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
         self._cluster_changed: dict[int, int] = {}
@@ -147,7 +148,7 @@ class State:
         self.labels[change.rows] = change.after
         self.by_hand[change.rows] = change.by_hand[1]
         away = (change.after == REJECTED) & (change.before != REJECTED)
-        self._rejected_from[change.rows[away]] = change.before[away]
+        self.rejected_from[change.rows[away]] = change.before[away]
         if change.denied is not None:
             (self.denied.discard if change.takes_back else self.denied.add)(change.denied)
         self._row_changed[change.rows] = number
@@ -284,7 +285,7 @@ def _restore(state: State, data: dict[str, Any]) -> Effect:
     rows = state._movable(data.get("rows"))
     if (state.labels[rows] != REJECTED).any():
         raise UnveilError("some of these items are not rejected: reload the page")
-    before = state._rejected_from[rows]
+    before = state.rejected_from[rows]
     if gone := [cluster for cluster in np.unique(before).tolist() if cluster not in state.meanings]:
         many = int(np.isin(before, gone).sum())
         raise UnveilError(f"the class of {many} of these items does not exist any more: move them to another one")

@@ -37,13 +37,19 @@ class Names:
     def suggest(self, labels: NDArray[np.int64], cluster: int, nearest_known: Sequence[str] = ()) -> list[str]:
         """The best names first. `nearest_known`: known classes that are similar, the most similar first."""
         suggestions = []
-        if words := telling_words(self._words, labels, cluster):
+        if words := telling_words(self._words, labels, cluster)[:MOST]:
             suggestions.append(" ".join(words))
-        if columns := self._columns(labels == cluster):
+        if columns := self._columns(labels == cluster)[: MOST - 1]:
             suggestions.append(", ".join(columns))
         if nearest_known:
             suggestions.append(f"like {', '.join(nearest_known[: MOST - 1])}")
         return suggestions[:MOST]
+
+    def telling(self, labels: NDArray[np.int64], cluster: int, most: int) -> list[str]:
+        """What sets a class apart from the others of `labels` (-1: not counted): words of texts, or named columns."""
+        if self._run.texts:
+            return telling_words(self._words, labels, cluster)[:most]
+        return self._columns(labels == cluster, labels >= 0)[:most]
 
     @cached_property
     def _words(self) -> list[frozenset[str]]:
@@ -57,14 +63,16 @@ class Names:
             return None
         return x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
 
-    def _columns(self, members: NDArray[np.bool_]) -> list[str]:
-        """high petal length, low petal width: columns with names, the most unusual first."""
+    def _columns(self, members: NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> list[str]:
+        """high petal length, low petal width: columns with names, the most unusual first. `among`: None means all."""
         if self._spread is None or self._run.inputs is None or not members.any():
             return []
         mean, deviation = self._spread
+        if among is not None:
+            mean = self._run.inputs[among].mean(axis=0, dtype=np.float64)
         difference = self._run.inputs[members].mean(axis=0, dtype=np.float64) - mean
         units = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
-        best = np.argsort(-np.abs(units), kind="stable")[: MOST - 1].tolist()
+        best = np.argsort(-np.abs(units), kind="stable").tolist()
         chosen = [column for column in best if abs(units[column]) >= LEAST_DEVIATIONS]
         return [f"{'high' if units[column] > 0 else 'low'} {self._run.column(column)}" for column in chosen]
 
@@ -84,7 +92,7 @@ def telling_words(words: Sequence[frozenset[str]], labels: NDArray[np.int64], cl
         for word, count in here.items()
         if count >= LEAST_SHARE * len(members) and count / everywhere[word] > (1 + share) / 2
     }
-    return sorted(scores, key=lambda word: (-scores[word], word))[:MOST]
+    return sorted(scores, key=lambda word: (-scores[word], word))
 
 
 def free_name(name: str, taken: Sequence[str]) -> str:

@@ -1,8 +1,9 @@
-"""The questions of a review, the most useful one first: merge these, is this a known class, split, do these belong?
+"""The questions of a review, the most useful one first: merge these, is this a known class, split, here or there?
 
 What a question is worth is the number of items that the answer is expected to put right: the probability of yes times
-the items that yes would change. Probabilities come from one criterion each, chosen and fitted with simulated reviewers
-on data whose truth is known (benchmarks/reviewers.py, results/reviewers.json).
+the items that yes would change. Probabilities come from one criterion for each kind, chosen and fitted with simulated
+reviewers on data whose truth is known (benchmarks/reviewers.py, results/reviewers.json). Cosines mean something else in
+every space of features; so they are taken relative to the cosine that a known class of the run has with its nearest.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,16 +20,24 @@ from unveil.runs.reader import Run
 
 Matrix = NDArray[np.float32]
 Rows = NDArray[np.int64]
-SLOPES = {"merge": (5.37, -3.16), "known": (-1.9, 2.8), "split": (-7.51, 4.41)}
-"""Slope and offset of the logistic curve from the criterion of a question to the probability of yes."""
+YES = {"merge": (5.6, 0.32), "known": (-3.0, 2.0), "split": (-4.2, 0.0)}
+"""From the criterion of a question to the probability of yes: slope and middle of a logistic curve."""
+GAIN = {"merge": (0.3, 20.0, 0.09), "known": (0.2, -3.0, 1.7), "split": (0.25, -25.0, 0.0)}
+"""From the criterion to the share of the items that yes would change and that it puts right: height, slope, middle."""
+MOVED = 0.3
+"""Of doubtful items that are expected to be wrong, the share that the answer puts right."""
 DOUBTFUL = 12
 """Items in a question about doubtful ones."""
-REJECTION = 0.25
-"""What it is worth to reject a wrong item: it is not wrong any more, but in no class either."""
+CANDIDATES = 48
+"""The least confident items of a class, from which doubtful ones are chosen."""
+DESTINATIONS = 2
+"""Other classes that doubtful items of a class are asked about."""
 SAMPLE = 250
 """Items of a class that a criterion looks at."""
 FEWEST = 4
 """Classes with fewer items are not asked about."""
+LEAST_KNOWN, USUAL_COSINE = 3, 0.6
+"""With fewer known classes than this, neighboring classes are taken to have this cosine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +47,9 @@ class Question:
     kind: str
     """merge, known, split or doubtful"""
     clusters: tuple[int, ...]
-    """The class that it is about, and the class to merge with or the known class."""
+    """The class that it is about, and the one to merge with, the known one, or where doubtful items may belong."""
     probability: float
-    """Of yes; for doubtful items, the share that is expected to be wrong."""
+    """Of yes; for doubtful items, the share that is expected to belong to the other class."""
     gain: float
     """Items that the answer is expected to put right."""
     parts: tuple[tuple[int, ...], ...] = ()
@@ -74,7 +83,7 @@ class Questions:
             *self._merges(state, rows, [c for c in novel if state.meanings[c].known is None]),
             *self._known(state, rows, [c for c in novel if state.meanings[c].known is None]),
             *self._splits(state, rows, [c for c in novel if not state.meanings[c].reviewed]),
-            *_doubtful(state, rows, [c for c in novel if not state.meanings[c].reviewed], confidence),
+            *self._doubtful(state, rows, [c for c in novel if not state.meanings[c].reviewed], confidence),
         ]
         return sorted(questions, key=lambda question: -question.gain)
 
@@ -92,36 +101,26 @@ class Questions:
                 if other == place or pair in seen or state.is_denied("merge", pair):
                     continue
                 seen.add(pair)
-                probability = _probability("merge", float(cosines[place, other]))
-                gain = probability * min(len(rows[c]) for c in pair)
-                yield Question(kind="merge", clusters=pair, probability=probability, gain=gain)
+                criterion = float(cosines[place, other]) - self.usual_cosine()
+                yield _question("merge", pair, criterion, min(len(rows[c]) for c in pair))
                 break
 
     def _known(self, state: State, rows: dict[int, Rows], novel: list[int]) -> Iterable[Question]:
         """Each cluster and the nearest known class; the criterion is how far they are apart for their spread."""
-        labelled = np.flatnonzero(~self._run.new)
-        known = {c: labelled[self._run.labels[labelled] == c] for c in range(self._run.n_known)}
-        known = {c: members for c, members in known.items() if len(members)}
-        if not known:
-            return
-        names = list(known)
-        means = np.stack([self._keep(("known mean", c), lambda c=c: self._direction(known[c])) for c in names])  # type: ignore[misc]
-        for cluster in novel:
+        names, means = self._known_means()
+        labelled = ~self._run.new
+        for cluster in novel if names else []:
             cosines = means @ self._mean(state, cluster, rows[cluster])
-            for place in np.argsort(-cosines, kind="stable").tolist():
-                if not state.is_denied("known", (cluster, names[place])):
-                    break
-            else:
+            other = names[int(cosines.argmax())]
+            if state.is_denied("known", (cluster, other)):
                 continue
-            other = names[place]
 
             def apart(cluster: int = cluster, other: int = other) -> float:
-                return separation(self._features(rows[cluster]), self._features(known[other]))
+                members = np.flatnonzero(labelled & (self._run.labels == other))
+                return separation(self._features(rows[cluster]), self._features(members))
 
             criterion = self._keep(("known", cluster, other, state.changed_at(cluster)), apart)
-            probability = _probability("known", criterion)
-            gain = probability * len(rows[cluster])
-            yield Question(kind="known", clusters=(cluster, other), probability=probability, gain=gain)
+            yield _question("known", (cluster, other), criterion, len(rows[cluster]))
 
     def _splits(self, state: State, rows: dict[int, Rows], novel: list[int]) -> Iterable[Question]:
         """Each cluster in two parts; the criterion is the cosine of the mean directions of the parts."""
@@ -135,10 +134,8 @@ class Questions:
             found = self._keep(("split", cluster, state.changed_at(cluster)), divided)
             if found is None:
                 continue
-            criterion, parts = found
-            probability = _probability("split", criterion)
-            gain = probability * min(map(len, parts))
-            yield Question(kind="split", clusters=(cluster,), probability=probability, gain=gain, parts=parts)
+            cosine, parts = found
+            yield _question("split", (cluster,), cosine - self.usual_cosine(), min(map(len, parts)), parts)
 
     def _divided(self, rows: Rows) -> tuple[float, tuple[tuple[int, ...], ...]] | None:
         x = unit_rows(np.asarray(self._run.features[rows], dtype=np.float32))
@@ -149,6 +146,60 @@ class Questions:
             upper = ~upper  # the larger part keeps the name
         cosine = float(mean_direction(x[upper]) @ mean_direction(x[~upper]))
         return cosine, tuple(tuple(rows[part].tolist()) for part in (upper, ~upper))
+
+    def _doubtful(
+        self, state: State, rows: dict[int, Rows], novel: list[int], confidence: NDArray[np.float32]
+    ) -> Iterable[Question]:
+        """The least confident items of each cluster that no person has placed, by the other class nearest to them."""
+        means = self._scores.means(state)
+        places = {c: meaning.known if meaning.known is not None else c for c, meaning in state.meanings.items()}
+        others = [c for c in state.meanings if places[c] == c and c in means]
+        directions = np.stack([means[c] for c in others]) if others else np.zeros((0, 1), np.float32)
+        for cluster in novel:
+            free = rows[cluster][self._run.new[rows[cluster]] & ~state.by_hand[rows[cluster]]]
+            free = free[np.argsort(confidence[free], kind="stable")][:CANDIDATES]
+            if not len(free) or not [c for c in others if c != places[cluster]]:
+                continue
+            cosines = unit_rows(np.asarray(self._run.features[free], dtype=np.float32)) @ directions.T
+            cosines[:, [number for number, c in enumerate(others) if c == places[cluster]]] = -2
+            nearest = cosines.argmax(axis=1)
+            batches = [free[nearest == number][:DOUBTFUL] for number in np.unique(nearest)]
+            wrong = [float((1 - confidence[batch]).sum()) for batch in batches]
+            for number in np.argsort(wrong)[::-1][:DESTINATIONS].tolist():
+                batch, other = batches[number], others[int(np.unique(nearest)[number])]
+                share = MOVED * wrong[number]
+                yield Question(
+                    kind="doubtful",
+                    clusters=(cluster, other),
+                    probability=share / len(batch),
+                    gain=share,
+                    parts=(tuple(batch.tolist()),),
+                )
+
+    def _known_means(self) -> tuple[list[int], Matrix]:
+        """Known classes with labelled items, and their mean directions."""
+        labelled = np.flatnonzero(~self._run.new)
+        known = [(c, labelled[self._run.labels[labelled] == c]) for c in range(self._run.n_known)]
+        known = [(c, members) for c, members in known if len(members)]
+
+        def means() -> Matrix:
+            return np.stack([self._direction(members) for _, members in known])
+
+        return [c for c, _ in known], self._keep(("known means",), means) if known else np.zeros((0, 1), np.float32)
+
+    def usual_cosine(self) -> float:
+        """The mean cosine of a known class with the known class nearest to it: how similar different classes are."""
+
+        def usual() -> float:
+            _, means = self._known_means()
+            if len(means) < LEAST_KNOWN:
+                return USUAL_COSINE
+            cosines = means @ means.T
+            np.fill_diagonal(cosines, -2)
+            return float(cosines.max(axis=1).mean())
+
+        found: float = self._keep(("usual cosine",), usual)
+        return found
 
     def _mean(self, state: State, cluster: int, rows: Rows) -> Matrix:
         mean: Matrix = self._keep(("mean", cluster, state.changed_at(cluster)), lambda: self._direction(rows))
@@ -167,23 +218,17 @@ class Questions:
         return self._kept[key]
 
 
-def _doubtful(
-    state: State, rows: dict[int, Rows], novel: list[int], confidence: NDArray[np.float32]
-) -> Iterable[Question]:
-    """The least confident items of each cluster that no person has placed."""
-    for cluster in novel:
-        free = rows[cluster][state.run.new[rows[cluster]] & ~state.by_hand[rows[cluster]]]
-        worst = free[np.argsort(confidence[free], kind="stable")][:DOUBTFUL]
-        if not len(worst):
-            continue
-        wrong = float((1 - confidence[worst]).mean())
-        gain, parts = REJECTION * wrong * len(worst), (tuple(worst.tolist()),)
-        yield Question(kind="doubtful", clusters=(cluster,), probability=wrong, gain=gain, parts=parts)
+def _question(
+    kind: str, clusters: tuple[int, ...], criterion: float, items: int, parts: tuple[tuple[int, ...], ...] = ()
+) -> Question:
+    """A question whose yes would change so many items."""
+    height, *curve = GAIN[kind]
+    gain = items * height * _logistic(criterion, *curve)
+    return Question(kind=kind, clusters=clusters, probability=_logistic(criterion, *YES[kind]), gain=gain, parts=parts)
 
 
-def _probability(kind: str, criterion: float) -> float:
-    slope, offset = SLOPES[kind]
-    return float(1 / (1 + np.exp(-(slope * criterion + offset))))
+def _logistic(x: float, slope: float, middle: float) -> float:
+    return float(1 / (1 + np.exp(-np.clip(slope * (x - middle), -50, 50))))
 
 
 def separation(a: Matrix, b: Matrix) -> float:

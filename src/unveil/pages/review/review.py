@@ -28,6 +28,10 @@ from unveil.runs.review_log import LONGEST_NAME, hidden_characters
 PAGE = 20_000
 """Most items in a response about one class."""
 DOUBTFUL = 12
+LONGEST_TEXT = 400
+"""Characters of a text beside others; the viewer shows all of it."""
+TELLING = 6
+"""Words or columns that set a class or a part apart."""
 SHOWN_QUESTIONS = 12
 LEAST_GAIN = 0.5
 """Questions whose answer is expected to put fewer items right are not asked."""
@@ -103,6 +107,7 @@ class Review:
                 "confidence": round(float(confidence[row]), 4),
                 "by_hand": placed,
                 "columns": columns,
+                "text": run.texts[row][:LONGEST_TEXT] if run.texts else "",
             }
             for row, label, placed, columns in zip(rows, labels, by_hand, self.pictures.columns(rows), strict=True)
         ]
@@ -131,11 +136,12 @@ class Review:
             others = [(other, cosine) for other, cosine in near if other != cluster]
             known = next((one for one in others if not state.is_novel(one[0])), None)
             novel = next((one for one in others if state.is_novel(one[0])), None)
+            words = self.names.telling(state.labels, cluster, TELLING) if self.run.texts else []
             names = self._suggested(state, cluster, [one for one, _ in others if not state.is_novel(one)])
         columns = () if self.run.has_pictures else unusual_columns(self.run, rows)
         return {
             "names": names,
-            "text": bool(self.run.texts),
+            "words": words,
             "doubtful": rows[::-1][:DOUBTFUL].tolist(),
             "known": None if known is None else {"id": known[0], "cosine": round(known[1], 3)},
             "cluster": None if novel is None else {"id": novel[0], "cosine": round(novel[1], 3)},
@@ -210,4 +216,9 @@ class Review:
             if cluster not in state.meanings or not state.is_novel(cluster):
                 raise UnveilError("only a cluster can be split")
             rows, length = np.flatnonzero(state.labels == cluster), state.length
-        return {"length": length, "parts": [part.tolist() for part in split(self.run, rows, parts)]}
+        found = split(self.run, rows, parts)
+        part_of = np.full(len(self.run.ids), REJECTED)
+        for number, part in enumerate(found):
+            part_of[part] = number
+        telling = [self.names.telling(part_of, number, TELLING) for number in range(len(found))]
+        return {"length": length, "parts": [part.tolist() for part in found], "telling": telling}

@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { count, h, percent } from "./dom.js";
-import { mosaic, thumbs, unusualColumns } from "./loader.js";
+import { inWords, mosaic, thumbs } from "./loader.js";
 import { className, store } from "./store.js";
 
 /** A dialog that resolves to what it is closed with, or null. */
@@ -129,6 +129,7 @@ export function mergeDialog(classes) {
 export function splitDialog(id) {
   return open(`Split ${className(id)}`, (dialog, close) => {
     let parts = null;
+    let telling = [];
     const box = h("div", { class: "parts", "aria-live": "polite" });
     const apply = h("button", { type: "button", class: "primary", disabled: true, onclick: () => close({ parts, names: [...box.querySelectorAll("input")].map((one) => one.value) }) }, "Split");
     const numbers = h("div", { class: "segments", role: "group", "aria-label": "How many parts" });
@@ -139,7 +140,7 @@ export function splitDialog(id) {
       for (const button of numbers.children) button.setAttribute("aria-pressed", String(Number(button.textContent) === number));
       box.replaceChildren(h("p", { class: "empty" }, "Splitting…"));
       try {
-        ({ parts } = await post("/api/split-preview", { cluster: id, parts: number }));
+        ({ parts, telling } = await post("/api/split-preview", { cluster: id, parts: number }));
       } catch (error) {
         box.replaceChildren(h("p", { class: "empty" }, error.message));
         return;
@@ -160,8 +161,9 @@ export function splitDialog(id) {
       const head = h("div", { class: "part" }, h("p", {}, h("strong", {}, title), h("span", { class: "muted" }, ` ${count(rows.length, "item")}`)), field);
       if (store.about.pictures) return h("section", {}, head, h("canvas", { class: "sheet", "aria-hidden": "true" }));
       const items = await get(`/api/items?rows=${rows.slice(0, 6).join(",")}`);
-      const line = (item) => h("li", {}, h("strong", {}, item.id), h("span", { class: "muted" }, ` ${unusualColumns(item).slice(0, 3).map((pair) => pair.join(": ")).join(", ")}`));
-      return h("section", {}, head, h("ul", {}, items.map(line)));
+      const line = (item) => h("li", {}, h("strong", {}, item.id), h("span", { class: "muted" }, ` ${inWords(item, 3).join(", ")}`));
+      const apart = telling[place].length > 0 && h("ul", { class: "chips" }, telling[place].map((text) => h("li", {}, text)));
+      return h("section", {}, head, apart, h("ul", {}, items.map(line)));
     }
 
     dialog.redraw = () => box.querySelectorAll("canvas").forEach((canvas, i) => mosaic(canvas, parts?.[i] ?? [], 12, 2));

@@ -2,7 +2,7 @@
 
 import { accept, known, merge, nameField, split } from "./actions.js";
 import { count, h, percent } from "./dom.js";
-import { infos, mosaic, thumbs, unusualColumns } from "./loader.js";
+import { infos, inWords, mosaic, thumbs } from "./loader.js";
 import { knownClasses, listen, clusters, store, mostConfidentFirst } from "./store.js";
 
 const memory = { text: "", confidence: "all", status: "all", focus: null, selected: new Set(), order: [] };
@@ -76,7 +76,7 @@ function card(id) {
     const shown = typical.slice(0, 3);
     infos.want(shown);
     const loaded = shown.map((row) => infos.get(row)).filter(Boolean);
-    words.replaceChildren(...loaded.map((info) => h("li", {}, h("strong", {}, info.id), h("span", {}, (unusualColumns(info)[0] ?? []).join(": ")))));
+    words.replaceChildren(...loaded.map((info) => h("li", {}, h("strong", {}, info.id), h("span", {}, inWords(info, 1).join()))));
     if (loaded.length === shown.length) parts.drawn = typical.join();
   };
   return parts;

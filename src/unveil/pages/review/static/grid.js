@@ -1,7 +1,7 @@
 // Thousands of items in a scrolling grid of which only the visible lines are in the page.
 
 import { announce, h } from "./dom.js";
-import { draw, infos, thumbs, unusualColumns } from "./loader.js";
+import { draw, infos, inWords, thumbs } from "./loader.js";
 import { className, store } from "./store.js";
 
 const OVER = 2; // lines kept above and below what is seen
@@ -165,7 +165,7 @@ export class Grid {
         const caption = this.options.caption ? `${className(info.class)}, ` : "";
         if (this.pictures) tile.setAttribute("aria-label", `${caption}${info.id}, ${this.confidence.get(row) ?? ""} % confidence`);
         if (!this.pictures) {
-          const lines = unusualColumns(info).slice(0, 2).map(([key, value]) => h("span", { class: "muted" }, `${key}: ${value}`));
+          const lines = inWords(info, 2).map((line) => h("span", { class: info.text ? "text" : "muted" }, line));
           tile.firstChild.replaceChildren(h("strong", {}, info.id), ...lines);
         }
         if (this.options.caption) tile.querySelector(".caption").textContent = className(info.class);

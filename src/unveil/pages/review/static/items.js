@@ -5,12 +5,13 @@ import { get } from "./api.js";
 import { byId, count, h, percent } from "./dom.js";
 import { CONFIDENCE, confidenceSelect, focusCard, nextToReview, select } from "./gallery.js";
 import { Grid } from "./grid.js";
-import { infos, mosaic, pictureAddress, setTile, signed, thumbs, unusualColumns } from "./loader.js";
+import { infos, inWords, mosaic, pictureAddress, setTile, signed, thumbs, unusualColumns } from "./loader.js";
 import { className, listen, store } from "./store.js";
 import { openViewer } from "./viewer.js";
 
 const PAGE = 20000;
 const STRIP = 6; // pictures of a nearest class
+const LINES = 3; // items of a nearest class in words
 const SIZE = "unveil-tile"; // how wide people like their tiles
 const places = new Map(); // where somebody was, by address: going back goes there
 
@@ -38,7 +39,8 @@ function preview() {
   const picture = h("img", { alt: "" });
   const title = h("strong", { class: "id" });
   const facts = h("dl", {});
-  const node = h("aside", { class: "preview", "aria-label": "Item" }, picture, title, facts);
+  const text = h("p", { class: "text", hidden: true });
+  const node = h("aside", { class: "preview", "aria-label": "Item" }, picture, title, text, facts);
   let shown = null;
   let timer = 0;
 
@@ -47,6 +49,8 @@ function preview() {
     const info = infos.get(row);
     title.textContent = info?.id ?? "…";
     if (!info) return;
+    text.textContent = info.text;
+    text.hidden = !info.text;
     const lines = [
       ["Class", className(info.class)],
       ["Discovered as", info.first],
@@ -212,12 +216,26 @@ function profile(id) {
   let painted = [];
   let suggested = null;
   const paint = () => painted.forEach(([canvas, rows]) => mosaic(canvas, rows, STRIP, 1));
-  const off = thumbs.listen(paint);
+  const offs = [thumbs.listen(paint), infos.listen(describe)];
 
+  /** Some items as pictures, or in words. */
   function strip(title, rows, button) {
+    const head = h("p", {}, title, button);
+    if (!store.about.pictures) {
+      const shown = rows.slice(0, LINES);
+      infos.want(shown);
+      return h("section", {}, head, h("ul", { class: "lines" }, shown.map((row) => h("li", { "data-row": row }, "…"))));
+    }
     const canvas = h("canvas", { class: "strip", "aria-hidden": "true" });
-    if (store.about.pictures) painted.push([canvas, rows]);
-    return h("section", {}, h("p", {}, title, button), store.about.pictures && canvas);
+    painted.push([canvas, rows]);
+    return h("section", {}, head, canvas);
+  }
+
+  function describe() {
+    for (const line of node.querySelectorAll("[data-row]")) {
+      const info = infos.get(Number(line.dataset.row));
+      if (info) line.replaceChildren(h("strong", {}, info.id), ` ${inWords(info, 2).join(", ")}`);
+    }
   }
 
   function near(title, found, text, run) {
@@ -240,16 +258,18 @@ function profile(id) {
     const parts = [
       choices.length && h("section", { class: "names" }, h("p", { class: "muted" }, "Suggested names"), h("div", { class: "chips" }, choices)),
       columns.length && h("section", {}, h("p", { class: "muted" }, "Most unusual columns, mean"), h("ul", { class: "chips" }, columns)),
-      store.about.pictures && found.doubtful.length && strip(h("span", { class: "muted" }, "Most doubtful"), found.doubtful, null),
+      found.words.length && h("section", {}, h("p", { class: "muted" }, "Telling words"), h("ul", { class: "chips" }, found.words.map((one) => h("li", {}, one)))),
+      found.doubtful.length && strip(h("span", { class: "muted" }, "Most doubtful"), found.doubtful, null),
       near("Nearest known class", found.known, "It is this", () => isKnown(id, found.known.id)),
       near("Nearest cluster", found.cluster, "Merge…", () => merge([id, found.cluster.id])),
     ].filter(Boolean);
     node.replaceChildren(...parts);
     node.hidden = !parts.length;
     paint();
+    describe();
   }
 
-  return { node, update, leave: off, accept: () => suggested && rename(id, suggested) };
+  return { node, update, leave: () => offs.forEach((off) => off()), accept: () => suggested && rename(id, suggested) };
 }
 
 export function classItems(id) {

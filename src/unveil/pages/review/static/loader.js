@@ -159,6 +159,9 @@ export function mosaic(canvas, rows, columns, lines, gap = 2) {
 
 export const signed = (number) => `${number < 0 ? "−" : "+"}${Math.abs(number)}`;
 
+/** An item without a picture in a few words: its text, or its most unusual columns. */
+export const inWords = (info, most) => (info.text ? [info.text] : unusualColumns(info).slice(0, most).map((pair) => pair.join(": ")));
+
 /** The columns in which an item is farthest from the mean, as pairs of column and value. */
 export const unusualColumns = (info) =>
   info.columns.map((one) => [one.column, `${one.value} (${signed(one.deviations)} σ)`]);

@@ -2,14 +2,14 @@
 
 import { act, get } from "./api.js";
 import { count, h, percent } from "./dom.js";
-import { infos, mosaic, thumbs, unusualColumns } from "./loader.js";
+import { infos, inWords, mosaic, thumbs } from "./loader.js";
 import { className, listen, store } from "./store.js";
 
 const WORDS = {
   merge: ([a, b]) => [`Are ${a} and ${b} the same class?`, "Yes, merge", "No, they differ"],
   known: ([a, b]) => [`Is ${a} the known class ${b}?`, "Yes, it is", "No, it is new"],
   split: ([a]) => [`${a} looks mixed. Are these two classes?`, "Yes, split", "No, one class"],
-  doubtful: ([a]) => [`Do these doubtful items belong to ${a}?`, "Yes, all of them", "Reject the marked ones"],
+  doubtful: ([a, b]) => [`Do these belong to ${a} or to ${b}?`, `All to ${a}`, `All to ${b}`],
 };
 const skipped = new Set();
 const keyOf = (one) => `${one.kind} ${one.clusters}${one.kind === "doubtful" ? one.parts : ""}`;
@@ -41,7 +41,7 @@ export function queueView() {
     const info = infos.get(Number(tile.dataset.row));
     if (!info) return;
     tile.title = info.id;
-    if (!store.about.pictures) tile.querySelector("span").textContent = [info.id, ...unusualColumns(info).slice(0, 2).map((pair) => pair.join(": "))].join(" · ");
+    if (!store.about.pictures) tile.querySelector("span").textContent = [info.id, ...inWords(info, 2)].join(" · ");
     else tile.setAttribute("aria-label", info.id);
   }
 
@@ -78,12 +78,12 @@ export function queueView() {
   }
 
   function words() {
-    const [text, good, bad] = WORDS[question.kind](question.clusters.map(className));
+    const names = question.clusters.map(className);
+    const [text, good, bad] = WORDS[question.kind](names);
     heading.textContent = text;
-    yes.replaceChildren(question.kind === "doubtful" && marked.size ? "The others belong" : good, h("kbd", {}, "y"));
-    no.replaceChildren(question.kind === "doubtful" ? (marked.size ? `Reject ${count(marked.size, "item")}` : bad) : bad, h("kbd", {}, "n"));
-    no.disabled = question.kind === "doubtful" && !marked.size;
-    yes.hidden = question.kind === "doubtful" && marked.size > 0;
+    const some = question.kind === "doubtful" && marked.size;
+    yes.replaceChildren(some ? `Move ${count(marked.size, "item")} to ${names[1]}` : good, h("kbd", {}, "y"));
+    no.replaceChildren(some ? `Reject ${count(marked.size, "item")}` : bad, h("kbd", {}, "n"));
   }
 
   function show() {
@@ -92,8 +92,8 @@ export function queueView() {
     const one = (id) => store.byId.get(id);
     const { kind, clusters, parts } = question;
     if (kind === "doubtful") {
-      const of = one(clusters[0]);
-      box.replaceChildren(side(of.name, of.typical, of.size), choices(parts[0]));
+      const mark = h("p", { class: "muted" }, `Mark those that do not belong to ${className(clusters[0])}.`);
+      box.replaceChildren(...clusters.map((id) => side(one(id).name, one(id).typical, one(id).size)), h("div", { class: "doubts" }, mark, choices(parts[0])));
     } else if (kind === "split") {
       box.replaceChildren(...parts.map((rows, place) => side(`Part ${place + 1}`, rows, rows.length)));
     } else box.replaceChildren(...clusters.map((id) => side(one(id).name, one(id).typical, one(id).size)));
@@ -125,15 +125,16 @@ export function queueView() {
   }
 
   async function answer(isYes) {
-    if (!question || busy || (!isYes && no.disabled)) return;
+    if (!question || busy) return;
     busy = true;
     const { kind, clusters, parts } = question;
     const [a, b] = clusters.map(className);
     let done;
     if (kind === "doubtful") {
       const [out, rest] = [parts[0].filter((row) => marked.has(row)), parts[0].filter((row) => !marked.has(row))];
-      done = !rest.length || (await act("move", { rows: rest, to: clusters[0] }, `Confirmed ${count(rest.length, "item")}`));
-      if (done && out.length) done = await act("reject", { rows: out }, `Rejected ${count(out.length, "item")}`);
+      const to = out.length || isYes ? clusters[0] : clusters[1]; // without a mark, all belong to one of the two
+      done = !rest.length || (await act("move", { rows: rest, to }, `${count(rest.length, "item")}: ${className(to)}`));
+      if (done && out.length) done = await (isYes ? act("move", { rows: out, to: clusters[1] }, `Moved ${count(out.length, "item")} to ${b}`) : act("reject", { rows: out }, `Rejected ${count(out.length, "item")}`));
     } else if (!isYes) done = await act("no", { question: kind, clusters }, "Answered no");
     else if (kind === "merge") done = await act("merge", { clusters }, `Merged ${a} and ${b}`);
     else if (kind === "known") done = await act("known", { cluster: clusters[0], class: clusters[1] }, `${a} is ${b}`);
