@@ -1,15 +1,17 @@
 """Simulated reviewers answer the questions of the review page, on data whose truth is known.
 
-    python -m benchmarks.reviewers --out results/reviewers.json
+    python -m benchmarks.reviewers --out results/reviewers [--tasks digits,letter]
+    python -m benchmarks.reviewers --criteria results/reviewers
 
 A reviewer knows the true class of every item and answers the questions of the page: the most useful first, or class by
 class in the order of the page. The accuracy after some answers is compared, and on three tasks the accuracy of a fit
 that goes on from these answers, as `unveil discover --continue` does. There are too few or too many clusters at first.
-The curves of `unveil.runs.questions` were fitted on the first tasks; the others had no part in that. `criteria`: how
-well a criterion tells yes from no (area under the ROC curve); cosines also relative to those of known classes.
+The curves of `unveil.runs.questions` were fitted on the first tasks; the others had no part in that. A record for each
+task. `--criteria` shows how well each criterion tells yes from no, by the area under the ROC curve.
 """
 
 import argparse
+import json
 import tempfile
 import time
 import warnings
@@ -39,12 +41,13 @@ from unveil.runs.review_log import Entry
 
 FITTED_ON = ("digits", "letter", "cifar10", "fashion-mnist", "omniglot-greek")
 HELD_OUT = ("digits-reversed", "mnist", "fashion-mnist-reversed", "omniglot-latin", "letter-10")
-CONTINUED = ("digits", "letter", "cifar10")
+CONTINUED = ("digits", "letter", "omniglot-greek", "cifar10")
 """Tasks on which a fit goes on from the answers."""
 ANSWERS = (0, 5, 10, 20, 40)
 COUNTS = (0.7, 1.4)
 """The number of clusters as a share of the right one: reviewers are needed where it is wrong."""
 ROWS = 1000
+"""Most labelled and most unlabelled rows of a task."""
 KINDS = ("known", "merge", "split", "doubtful")
 Labels = NDArray[np.int64]
 
@@ -216,66 +219,43 @@ def runs(name: str, seed: int, folder: Path) -> Iterator[tuple[float, Run, Label
         yield share, load(folder / f"{name}-{seed}-{share}"), truth, drawn.x
 
 
-def measure(names: list[str], seeds: int, *, done: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """All tasks; `done` is called with what there is after each run."""
-    rows, values = list[dict[str, Any]](), []
+def measure(name: str, seeds: int) -> dict[str, Any]:
+    """One task: the accuracy after some answers, and the criteria of all questions at the start."""
+    rows, questions = list[dict[str, Any]](), list[dict[str, Any]]()
     with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            for seed in range(seeds):
-                for share, run, truth, x in runs(name, seed, Path(folder)):
-                    values += [(name, *found) for found in criteria(run, truth)]
+        for seed in range(seeds):
+            for share, run, truth, x in runs(name, seed, Path(folder)):
+                for kind, yes, values in criteria(run, truth):
+                    rounded = {key: round(value, 3) for key, value in values.items()}
+                    questions.append({"kind": kind, "yes": bool(yes), **rounded})
 
-                    def later(state: State, truth: Labels = truth, x: Any = x, seed: int = seed) -> float:
-                        return accuracy(state, continued(state, x, seed), truth)
+                def later(state: State, truth: Labels = truth, x: Any = x, seed: int = seed) -> float:
+                    return accuracy(state, continued(state, x, seed), truth)
 
-                    useful, refitted = reviewed(run, truth, "most useful first", later if name in CONTINUED else None)
-                    ordered, _ = reviewed(run, truth, "class by class")
-                    curves = {"most useful first": useful, "class by class": ordered, "continued": refitted}
-                    rows.append({"task": name, "seed": seed, "clusters": share, "items": int(run.new.sum()), **curves})
-                    print(name, seed, share, curves, flush=True)
-                    done(_summed(rows, values))
-    return _summed(rows, values)
-
-
-def _summed(rows: list[dict[str, Any]], values: list[Any]) -> dict[str, Any]:
-    def means(curve: str, names: tuple[str, ...], numbers: tuple[int, ...] = ANSWERS) -> dict[str, float]:
-        some = [row[curve] for row in rows if row["task"] in names and row[curve]]
-        return {str(n): float(np.mean([one[str(n)] for one in some])) for n in numbers} if some else {}
-
-    groups = {"fitted on": FITTED_ON, "held out": HELD_OUT}
-    return {
-        "rows": rows,
-        "accuracy after n answers": {
-            group: {order: means(order, names) for order in ORDERS} for group, names in groups.items()
-        },
-        "accuracy of the next fit": {
-            task: {
-                "reviewed": means("most useful first", (task,)),
-                "continued": means("continued", (task,), ANSWERS[1:]),
-            }
-            for task in CONTINUED
-        },
-        "criteria": _compared(values),
-        "curves used": {"yes": YES, "gain": GAIN},
-    }
+                useful, refitted = reviewed(run, truth, "most useful first", later if name in CONTINUED else None)
+                ordered, _ = reviewed(run, truth, "class by class")
+                curves = {"most useful first": useful, "class by class": ordered, "continued": refitted}
+                rows.append({"seed": seed, "clusters": share, "items": int(run.new.sum()), **curves})
+                print(name, seed, share, curves, flush=True)
+    return {"rows": rows, "questions": questions}
 
 
-def _compared(values: list[tuple[str, str, bool, dict[str, float]]]) -> dict[str, Any]:
+def compared(questions: list[dict[str, Any]]) -> dict[str, Any]:
     """For each kind of question: the area under the ROC curve of each criterion, and the curve fitted to each."""
-    compared: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for kind in YES:
-        of_kind = [(yes, found) for _, asked, yes, found in values if asked == kind]
-        answers = np.array([yes for yes, _ in of_kind])
+        some = [question for question in questions if question["kind"] == kind]
+        answers = np.array([question["yes"] for question in some])
         if len(set(answers.tolist())) < 2:
             continue
-        compared[kind] = {"questions": len(answers), "yes": float(answers.mean())}
-        for name in of_kind[0][1]:
-            x = np.array([found[name] for _, found in of_kind])
+        found[kind] = {"questions": len(answers), "yes": float(answers.mean())}
+        for name in (key for key in some[0] if key not in ("kind", "yes")):
+            x = np.array([question[name] for question in some])
             area = float(roc_auc_score(answers, x))
             fitted = LogisticRegression(C=1e4).fit(x[:, None], answers)
             slope, offset = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
-            compared[kind][name] = {"area": max(area, 1 - area), "slope": slope, "offset": offset}
-    return compared
+            found[kind][name] = {"area": max(area, 1 - area), "slope": slope, "offset": offset}
+    return found
 
 
 def main() -> None:
@@ -283,25 +263,26 @@ def main() -> None:
     parser.add_argument("--tasks", default=",".join((*FITTED_ON, *HELD_OUT)))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--criteria", type=Path)
     asked = parser.parse_args()
-    begun = time.monotonic()
-
-    def keep(found: dict[str, Any]) -> None:
+    if asked.criteria is not None:
+        records = [json.loads(path.read_text()) for path in sorted(asked.criteria.glob("*.json"))]
+        print(json.dumps(compared([one for record in records for one in record["questions"]]), indent=1))
+        return
+    for name in asked.tasks.split(","):
+        begun = time.monotonic()
         record = {
             "benchmark": "reviewers",
+            "task": name,
+            "group": "fitted on" if name in FITTED_ON else "held out",
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "rows of a task": [ROWS, ROWS],
+            "most rows": [ROWS, ROWS],
             "environment": environment(recipe.load("vectors")),
-            "seconds": round(time.monotonic() - begun),
-            **found,
+            "curves": {"yes": YES, "gain": GAIN},
+            **measure(name, asked.seeds),
         }
         if asked.out is not None:
-            files.write_json(asked.out, record)
-
-    found = measure(asked.tasks.split(","), asked.seeds, done=keep)
-    for group, orders in found["accuracy after n answers"].items():
-        for order, curve in orders.items():
-            print(group, order, {n: round(value, 3) for n, value in curve.items()})
+            files.write_json(asked.out / f"{name}.json", {**record, "seconds": round(time.monotonic() - begun)})
 
 
 if __name__ == "__main__":

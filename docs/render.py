@@ -74,26 +74,35 @@ def faults(path: Path) -> str:
     return "\n".join(lines)
 
 
-def reviewers(path: Path) -> str:
+def reviewers(folder: Path) -> str:
     """The mean accuracy after some answers, by the order of the questions."""
-    groups = record_at(path)["accuracy after n answers"]
-    answers = list(next(iter(next(iter(groups.values())).values())))
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    if not records:
+        return "*Not measured yet.*"
+    answers = list(records[0]["rows"][0]["most useful first"])
     lines = [f"| tasks | questions | {' | '.join(answers)} answers |", "|---" * (len(answers) + 2) + "|"]
-    for group, orders in groups.items():
-        for order, curve in orders.items():
-            lines.append(f"| {group} | {order} | {' | '.join(f'{100 * curve[n]:.1f}' for n in answers)} |")
+    for group in ("fitted on", "held out"):
+        of_group = [record for record in records if record["group"] == group]
+        rows = [row for record in of_group for row in record["rows"]]
+        for order in ("most useful first", "class by class") if rows else ():
+            cells = [f"{100 * mean([row[order][n] for row in rows]):.1f}" for n in answers]
+            lines.append(f"| {len(of_group)}, {group} | {order} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def continued(path: Path) -> str:
+def continued(folder: Path) -> str:
     """The accuracy of a review and of the fit that goes on from it."""
-    tasks = record_at(path)["accuracy of the next fit"]
-    answers = list(next(iter(tasks.values()))["reviewed"])
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    records = [record for record in records if record["rows"][0]["continued"]]
+    if not records:
+        return "*Not measured yet.*"
+    answers = list(records[0]["rows"][0]["most useful first"])
     lines = [f"| task | accuracy % of | {' | '.join(answers)} answers |", "|---" * (len(answers) + 2) + "|"]
-    for task, curves in tasks.items():
-        for title, curve in (("the review", curves["reviewed"]), ("the next fit", curves["continued"])):
-            cells = [f"{100 * curve[n]:.1f}" if n in curve else "" for n in answers]
-            lines.append(f"| {task} | {title} | {' | '.join(cells)} |")
+    for record in records:
+        for title, key in (("the review", "most useful first"), ("the next fit", "continued")):
+            curves = [row[key] for row in record["rows"]]
+            cells = [f"{100 * mean([curve[n] for curve in curves]):.1f}" if n in curves[0] else "" for n in answers]
+            lines.append(f"| {record['task']} | {title} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

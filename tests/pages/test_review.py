@@ -733,6 +733,12 @@ def test_names_are_suggested(tmp_path: Path) -> None:
     assert page.get(f"/api/profile/{A}").json()["names"] == []  # it has a name
     assert page.get(f"/api/profile/{B}").json()["names"][0] == "order 2"  # names are different
     assert page.get("/api/row/30").json()["text"] == texts[30]
+    assert page.get("/api/items?rows=30").json()[0]["text"] == texts[30]
+    assert page.get(f"/api/profile/{B}").json()["words"] == ["order"]
+    halves = [f"a {'red' if row % 2 else 'blue'} thing" for row in range(72)]  # parts differ by even and odd rows
+    (run.folder / "texts.json").write_text(json.dumps(halves))
+    split = signed_in(load(run.folder)).post("/api/split-preview", json={"cluster": A, "parts": 2}).json()
+    assert sorted(split["telling"]) == [["blue"], ["red"]]
 
     table = make_run(tmp_path / "table", pictures="none")
     inputs = np.array(table.inputs)
@@ -742,6 +748,8 @@ def test_names_are_suggested(tmp_path: Path) -> None:
     named = signed_in(load(table.folder))
     assert named.get(f"/api/profile/{C}").json()["names"][0].startswith("high width 3")
     assert len(named.get("/api/row/30").json()["columns"]) == 16
+    parts = named.post("/api/split-preview", json={"cluster": C, "parts": 2}).json()["telling"]
+    assert sorted(part[0] for part in parts) == ["high width 15", "low width 15"]  # what sets the parts apart
 
 
 def test_telling_words_are_those_of_one_class() -> None:
@@ -777,10 +785,15 @@ def test_questions_are_about_what_is_wrong(tmp_path: Path) -> None:
     queue = page.get("/api/queue").json()
     asked = [(one["kind"], one["clusters"]) for one in queue["questions"][:3]]
     assert sorted(asked) == [("known", [2, 0]), ("merge", [3, 4]), ("split", [5])]
-    assert all(one["probability"] > 0.6 for one in queue["questions"][:3])
+    assert all(one["probability"] > 0.5 for one in queue["questions"][:3])
     split_question = next(one for one in queue["questions"] if one["kind"] == "split")
     assert sorted(len({int(places[row]) for row in part}) for part in split_question["parts"]) == [1, 1]
     assert queue["left"] >= 3
+    doubtful = next(one for one in queue["questions"] if one["kind"] == "doubtful")
+    here, there = doubtful["clusters"]
+    assert here != there
+    assert len(doubtful["parts"][0]) <= 12
+    assert {int(run.labels[row]) for row in doubtful["parts"][0]} == {here}
     state = act(page, "no", 0, question="merge", clusters=[4, 3])
     assert state["undo"] == "no"
     kinds = [(one["kind"], one["clusters"]) for one in page.get("/api/queue").json()["questions"]]

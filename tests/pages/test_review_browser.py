@@ -626,20 +626,50 @@ def test_one_question_after_the_other(browser: Browser, tmp_path: Path, small: b
                 browser.keys("y")
             browser.length(number + 1)
             browser.until(lambda text=text: browser.one(".queue h1").text not in ("", text))  # type: ignore[misc]
-        while "doubtful" not in browser.one(".queue h1").text:
+        while " or to " not in browser.one(".queue h1").text:
             text = browser.one(".queue h1").text
             browser.keys(Keys.ARROW_RIGHT)
             browser.until(lambda text=text: browser.one(".queue h1").text != text)  # type: ignore[misc]
-        marks = browser.all(".marks button")
-        assert len(marks) == 12
-        marks[0].click()
-        browser.keys("n")
+        assert len(browser.all(".sides section canvas")) >= 2
+        assert "All to " in browser.one(".queue .primary").text
+        assert 0 < len(browser.all(".marks button")) <= 12
+        browser.all(".marks button")[0].click()
+        assert "Move 1 item to " in browser.one(".queue .primary").text
+        if small:
+            assert browser.driver.execute_script("return document.documentElement.scrollWidth") <= 390
+        browser.keys("n")  # it belongs to neither
         browser.length(5)
         browser.until(lambda: browser.one("#undo").is_enabled())
         assert focused(browser) != "body"
         assert browser.complaints() == []
     kinds = [json.loads(line)["kind"] for line in (run / "review.jsonl").read_text().splitlines()]
     assert sorted(kinds) == ["known", "merge", "move", "reject", "split"]
+
+
+def test_texts_are_read_on_the_page(browser: Browser, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", pictures="none")
+    words = ("block", "pay", "lost", "order", "cancel", "freeze")
+    texts = [f"please {words[row // 12]} my card, number {row}" for row in range(72)]
+    (run / "texts.json").write_text(json.dumps(texts))
+    with served(run) as address:
+        browser.open(address)
+        browser.card("novel-1").click()
+        browser.until(lambda: "please order my card" in browser.tile(1).text)
+        browser.until(lambda: "please order my card" in browser.one(".preview .text").text)
+        browser.until(lambda: "Telling words" in browser.one(".profile").text)
+        browser.until(lambda: browser.one(".profile .lines li").text.endswith(tuple("0123456789")))  # doubtful ones
+        browser.keys("t")  # the suggested name
+        browser.length(1)
+        browser.until(lambda: browser.one("h1.holder").text == "order")
+        browser.keys("s")
+        browser.until(lambda: "please order my card" in browser.one("dialog .parts").text)
+        browser.keys(Keys.ESCAPE)
+        with phone(browser):
+            browser.keys(Keys.ENTER)
+            browser.until(lambda: "please order my card, number" in browser.one(".viewer .row").text)
+            assert browser.driver.execute_script("return document.documentElement.scrollWidth") <= 390
+            browser.keys(Keys.ESCAPE)
+        assert browser.complaints() == []
 
 
 def test_the_map_has_names_pictures_and_the_selection_beside_it(browser: Browser, tmp_path: Path) -> None:
