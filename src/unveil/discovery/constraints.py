@@ -93,7 +93,8 @@ def kept_names(
     rows = [row for row, name in enumerate(before) if name is not None and labels[row] >= first]
     if rows:
         counts = np.zeros((len(names) - first, len(former)), dtype=np.int64)
-        np.add.at(counts, (labels[rows] - first, [former.index(str(before[row])) for row in rows]), 1)
+        places = np.array([former.index(str(before[row])) for row in rows])
+        np.add.at(counts, (labels[rows] - first, places), 1)
         kept = {cluster: former[name] for cluster, name in enumerate(match_clusters(counts)) if name >= 0}
     used, number, found = {*names[:first], *kept.values(), *taken}, 0, list(names[:first])
     for cluster in range(len(names) - first):
