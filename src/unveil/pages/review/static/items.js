@@ -243,7 +243,7 @@ function profile(id) {
     if (!other) return null;
     const link = h("a", { href: `#/class/${other.id}` }, other.name);
     const button = store.byId.get(id)?.novel && h("button", { type: "button", class: "small", onclick: run }, text);
-    return strip([h("span", { class: "muted" }, title), " ", link, h("span", { class: "muted" }, ` ${found.cosine.toFixed(2)}`)], other.typical, button);
+    return strip([h("span", { class: "muted" }, title), " ", link, h("span", { class: "muted" }, ` ${found.cosine.toFixed(2).replace("-", "−")}`)], other.typical, button);
   }
 
   async function update() {
