@@ -6,9 +6,9 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
 `<!-- faults: NAME -->` what became of faults on purpose, `<!-- bench: NAME -->`, `limits` and `growth` show a record of
 the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits` and
-`fit` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how quick the review page
-is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is written, and
-the exit code says whether a page is out of date.
+`fit` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how quick the review
+page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is
+written, and the exit code says whether a page is out of date.
 """
 
 import json
@@ -26,10 +26,8 @@ from benchmarks import own_bars, own_tables  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
-KINDS = "|".join(
-    ("faults", "table", "tried", "bench", "limits", "growth", "paper", "fit", "views", "ablation", "splits")
-    + (*OWN_DATA, *REVIEW)
-)
+BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits")
+KINDS = "|".join(("faults", "table", "tried", "paper", *BENCHMARKS, *OWN_DATA, *REVIEW))
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
