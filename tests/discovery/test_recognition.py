@@ -117,6 +117,6 @@ def test_novel_classes_are_counted_among_the_rows_that_are_left() -> None:
     task = Task(name="blobs", items=Items.of(x), labels=labels, known=tuple(range(5)), known_in_unlabelled=True)
     recognised = recognised_rows(task, x, 0)
     assert recognised is not None
-    assert estimate_novel(task, x, recognised, 0).number == 3
+    assert estimate_novel(task, x, recognised).number == 3
     same = recognised_rows(task, x, 0, task, lambda shaped: shaped)
     np.testing.assert_array_equal(same, recognised)

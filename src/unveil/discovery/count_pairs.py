@@ -25,7 +25,7 @@ LEAST_CLASSES = 3
 """Known classes without which it is not known how much classes vary."""
 PER_CLASS, CLASSES, ROWS = 60, 200, 1500
 """Most rows of a known class, most known classes, and most unlabelled rows of a draw."""
-DRAWS = 3
+DRAWS = 6
 WHITENED_FROM, SHRINKAGE = 16, 1.0
 """With this many known classes, one half of them whitens the vectors and the other half is measured."""
 NOISE = 0.03

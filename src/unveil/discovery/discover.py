@@ -104,7 +104,7 @@ def discover(
     estimate = None
     counted = points if scaled.for_counting is None else scaled.for_counting
     if task.n_novel is None:
-        estimate = estimate_novel(smaller, counted, recognised, settings.seed)
+        estimate = estimate_novel(smaller, counted, recognised)
         console.print(estimate.sentence(), soft_wrap=True)
         smaller = replace(smaller, n_novel=max(1, estimate.number))
     if training is not None:

@@ -35,7 +35,7 @@ def count_classes(
     recognised = None
     if known_in_unlabelled:
         recognised = recognised_rows(task, points, seed, scaled.unshaped, scaled.shape)
-    return estimate_novel(task, points, recognised, seed, compare=True)
+    return estimate_novel(task, points, recognised, compare=True)
 
 
 def rehearse_known(

@@ -66,11 +66,11 @@ def recognised_rows(
 
 
 def estimate_novel(
-    task: Task, points: Matrix, recognised: Labels | None, seed: int, *, rows: int = ROWS, compare: bool = False
+    task: Task, points: Matrix, recognised: Labels | None, *, rows: int = ROWS, compare: bool = False
 ) -> Estimate:
     """The number of novel classes among the rows that are not recognised as known.
 
-    Rows that are recognised count as rows of their class: so known classes are as large as novel ones.
+    Rows that are recognised count as rows of their class. Draws are fixed: the same data get the same number.
     """
     labels, mixed = task.labels if recognised is None else recognised, recognised is None and task.known_in_unlabelled
     known = labels != UNLABELLED
@@ -78,7 +78,6 @@ def estimate_novel(
         points[known],
         labels[known],
         points[~known],
-        seed=seed,
         rows=rows,
         compare=compare,
         known_in_unlabelled=mixed,
