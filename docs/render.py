@@ -66,7 +66,8 @@ def faults(path: Path) -> str:
     record = record_at(path)
     kinds = ("exact", "made again", "refused", "read", "lost", "silently wrong", "traceback")
     lines = [f"| fault | tried | {' | '.join(kinds)} |", "|---" * (len(kinds) + 2) + "|"]
-    for fault, counts in record["outcomes"].items():
+    outcomes = (outcome for part in record["parts"].values() for outcome in part["outcomes"].items())
+    for fault, counts in outcomes:
         cells = [fault, f"{sum(counts.values()):,}", *(f"{counts.get(kind, 0):,}" for kind in kinds)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

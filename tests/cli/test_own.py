@@ -62,6 +62,7 @@ def test_tables_from_the_command_line(unveil: Call, tmp_path: Path) -> None:
         (("trust", "known.csv"), "needs 4 or more"),
         (("discover", "both.csv", "new.csv"), "rename the one that does not hold the labels"),
         (("discover", "known.csv", "new.csv", "--set", "discovery.lx=1"), "unknown key 'discovery.lx'"),
+        (("discover", "known.csv", "new.csv", "--set", "seed=-1"), "seed is -1"),
         (("discover", "known.csv", "new.csv", "--recipe", "imags"), "did you mean 'images'?"),
         (("discover", "known.csv", "new.csv", "--recipe", "images"), "vectors cannot be rotated"),
     ],

@@ -330,3 +330,13 @@ def test_a_broken_archive_is_named_and_leaves_nothing(tmp_path: Path, make: Make
     with pytest.raises(UnveilError, match="archive cannot be unpacked"):
         extract(archive, tmp_path / "into")
     assert list((tmp_path / "into").iterdir()) == []
+
+
+def test_an_archive_with_an_impossible_time_is_an_error(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        entry = tarfile.TarInfo("a")
+        entry.mtime = 2**80
+        tar.addfile(entry)
+    with pytest.raises(UnveilError, match=r"a\.tar cannot be unpacked"):
+        extract(tmp_path / "a.tar", tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == []

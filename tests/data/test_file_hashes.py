@@ -81,3 +81,9 @@ def test_what_cannot_be_read_is_told_apart_and_does_not_wait(tmp_path: Path, rea
     assert hash_files([tmp_path / "gone", tmp_path])[:1] == [UNREADABLE]
     hash_files([tmp_path / "pipe"])
     assert time.monotonic() - begun < 5
+
+
+def test_devices_and_pipes_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "device.png").symlink_to("/dev/zero")
+    assert hash_files([tmp_path / "pipe.png", tmp_path / "device.png"]) == [UNREADABLE, UNREADABLE]

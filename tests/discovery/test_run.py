@@ -19,6 +19,7 @@ from safetensors import safe_open
 from sklearn.datasets import load_digits
 
 from unveil import files, recipe
+from unveil.discovery.directories import check_request
 from unveil.discovery.run import run_recipe
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
@@ -535,3 +536,27 @@ def test_a_run_does_not_go_on_with_other_data(tmp_path: Path, vectors: Path, mon
     np.savez(vectors, **{**arrays, "X": arrays["X"][::-1]})
     with pytest.raises(UnveilError, match="belongs to other data"):
         go(tmp_path, *quick, resume=True)
+
+
+def test_a_discovery_that_was_stopped_with_another_trunk_cache_starts_over(
+    tmp_path: Path, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk that has room for the cache later: half a training with each would be the result of neither."""
+    shutil.copytree(stored / "store", tmp_path / "store")
+    with monkeypatch.context() as patch:
+        patch.setattr("unveil.discovery.run.write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            go(tmp_path, *STORED, "machine.cache_gb=1e-6", name="b")
+    record = go(tmp_path, *STORED, name="b", resume=True)
+    assert "checkpoint.safetensors was made with another trunk cache" in " ".join(record["warnings"])
+    assert same_results(tmp_path / "b", stored / "a")
+
+
+@pytest.mark.parametrize("name", ["config.toml", "request.json"])
+def test_a_directory_whose_run_is_not_known_any_more_says_what_to_do(tmp_path: Path, name: str) -> None:
+    settings = recipe.load("digits", TINY)
+    files.write(tmp_path / "config.toml", recipe.dump(settings))
+    files.write_json(tmp_path / "request.json", {})
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:1])
+    with pytest.raises(UnveilError, match=rf"{name}.*not known what run .* choose another --out, or delete"):
+        check_request(tmp_path, settings, {})

@@ -153,7 +153,7 @@ def discover(
         "seed": common.seed,
         "machine.device": common.device,
     }
-    overrides = [*(set_ or []), *(f"{key}={value}" for key, value in chosen.items() if value is not None)]
+    overrides = [*(f"{key}={value}" for key, value in chosen.items() if value is not None), *(set_ or [])]
     if recipe is not None:
         recipes.load(recipe, overrides)  # reports a mistake before anything is read
 

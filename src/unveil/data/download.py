@@ -11,7 +11,6 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -87,7 +86,9 @@ def extract(archive: Path, into: Path) -> None:
         with tempfile.TemporaryDirectory(dir=into, prefix=".extract-") as scratch:
             try:
                 _unpack(archive, Path(scratch))
-            except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+            except (UnveilError, OSError):
+                raise
+            except Exception as error:  # a damaged archive can raise nearly anything
                 raise UnveilError(f"{archive} cannot be unpacked ({error}); delete it and download it again") from error
             _move(Path(scratch), into)
 

@@ -5,6 +5,7 @@ A file is read again unless device, inode, size and both time stamps are those o
 
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,8 @@ def hash_files(paths: Sequence[Path], store: Path | None = None) -> list[str]:
 def _hash(path: Path) -> str:
     # without waiting for somebody to write to a pipe
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("no regular file")  # a device may have no end
         return hashlib.file_digest(file, "sha256").hexdigest()[:32]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from unveil import files, recipe
-from unveil.errors import UnveilError
+from unveil.errors import DamagedError, UnveilError
 from unveil.settings import Settings
 from unveil.storage import identity
 
@@ -23,7 +23,7 @@ def check_directory(out: Path, settings: Settings, *, resume: bool) -> None:
         return
     if not config.exists():
         raise UnveilError(f"{out} is not empty and not a run directory: choose another --out")
-    if difference := recipe.difference(recipe.read(config), settings):
+    if difference := recipe.difference(_stored(out), settings):
         raise UnveilError(f"{out} holds a run with other settings ({difference}): choose another --out")
     if not resume:
         raise UnveilError(f"{out} already holds this run: add --resume to go on with it, or choose another --out")
@@ -35,10 +35,25 @@ def check_request(out: Path, settings: Settings, request: Mapping[str, Any]) -> 
         return
     if not (out / "request.json").exists():
         raise UnveilError(f"{out} is not empty and holds no discovery: choose another --out")
-    config = out / "config.toml"
-    same = files.read_json(out / "request.json") == request
-    if not same or (config.exists() and recipe.difference(recipe.read(config), settings)):
+    try:
+        same = files.read_json(out / "request.json") == request
+    except DamagedError as error:
+        raise _unknown(out, error) from None
+    if not same or ((out / "config.toml").exists() and recipe.difference(_stored(out), settings)):
         raise UnveilError(f"{out} holds a discovery of other data or settings: choose another --out")
+
+
+def _stored(out: Path) -> Settings:
+    """The settings of the run in a directory."""
+    try:
+        return recipe.read(out / "config.toml")
+    except UnveilError as error:
+        raise _unknown(out, error) from None
+
+
+def _unknown(out: Path, error: UnveilError) -> UnveilError:
+    problem = str(error).rpartition(": ")[0] or str(error)
+    return UnveilError(f"{problem}, so it is not known what run {out} holds: choose another --out, or delete {out}")
 
 
 def is_unused(out: Path) -> bool:

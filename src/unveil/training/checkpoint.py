@@ -77,6 +77,23 @@ def set_aside_damaged(path: Path) -> str:
     return ""
 
 
+def set_aside_other_cache(path: Path, made_from: str) -> str:
+    """Rename a checkpoint of the same discovery with another trunk cache; returns a warning, or nothing.
+
+    What the cache holds depends on the room on the disk, and half a training with each would be the result of neither.
+    """
+    if not path.exists():
+        return ""
+    stored = str(json.loads(_read(path)[1].get("progress", "{}")).get("made_from", made_from))
+    if stored == made_from or stored.partition(" ")[0] != made_from.partition(" ")[0]:
+        return ""
+    aside = checksums.set_aside(path)
+    return (
+        f"{path} was made with another trunk cache, when the disk had other room: it was renamed to {aside.name}, and "
+        "this stage starts over"
+    )
+
+
 def save_model(path: Path, module: nn.Module) -> None:
     """Write the weights alone, with a checksum."""
     _write(path, {name: value.contiguous() for name, value in module.state_dict().items()}, {})

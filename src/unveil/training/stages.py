@@ -87,8 +87,11 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
     folder = None if training.storage is None else training.storage.run
     head = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
     model.novel_head = head = head.to(training.device)
+    made_from = ""
     if folder is not None:
+        made_from = starting_point(training)
         training.tell(checkpoint.set_aside_damaged(folder / checkpoint.NAME))
+        training.tell(checkpoint.set_aside_other_cache(folder / checkpoint.NAME, made_from))
     if config.novel_head == "weights":
         if not load_head(head, training.settings.encoder, "novel_head"):
             raise UnveilError(
@@ -112,7 +115,6 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
     if not method.trains:
         return _without_training(training, method)
     loader = _discovery_loader(training, method)
-    made_from = "" if folder is None else starting_point(training)
     evaluation = _evaluation(training, method)
     history = train_stage(training, "discovery", config, method, loader, folder, evaluation, made_from)
     training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0

@@ -133,11 +133,12 @@ def train_stage(
 
 
 def starting_point(training: Training) -> str:
-    """A hash of what a discovery begins with: items, labels, number of classes, weights. A stored stage needs none: the
-    name of its folder is one."""
+    """A hash of what a discovery begins with: items, labels, number of classes, weights; with a trunk cache, one of its
+    layout follows. A stored stage needs none: the name of its folder is one."""
     task = training.task
     labels = [_labels_id(task.labels), task.n_novel, task.known_in_unlabelled]
-    return storage.identity(data=training.data_id, labels=labels, after=training.trained_by)
+    begin = storage.identity(data=training.data_id, labels=labels, after=training.trained_by)
+    return begin if training.cache is None else f"{begin} {storage.identity(cache=training.cache)}"
 
 
 def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> Labels:
