@@ -95,7 +95,7 @@ def test_parquet_with_named_vectors(tmp_path: Path) -> None:
     pq.write_table(pa.table(table), tmp_path / "own.parquet")
     task = read_task(tmp_path / "own.parquet", None, Columns(label="kind", id="key"))
     assert task.items.array.tolist() == table["vec"]
-    assert task.notes == ("left out: year, which stands beside vectors: --columns takes both",)
+    assert task.notes == ("left out: year, which stands beside the vectors: --columns names what to use",)
     assert task.ids == ("a", "b", "c")
 
 

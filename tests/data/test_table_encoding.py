@@ -80,5 +80,5 @@ def test_vectors_stand_alone_unless_more_is_asked_for() -> None:
     table = Table({"v": np.ones((5, 3), dtype=np.float32), "x": np.arange(5.0)})
     encoding, notes = fit_table(table)
     assert encoding.names == ("v[0]", "v[1]", "v[2]")
-    assert notes == ["left out: x, which stands beside vectors: --columns takes both"]
+    assert notes == ["left out: x, which stands beside the vectors: --columns names what to use"]
     assert fit_table(table, ["v", "x"])[0].names == ("v[0]", "v[1]", "v[2]", "x")

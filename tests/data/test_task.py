@@ -214,3 +214,21 @@ def test_clusters_count_known_classes_only_where_unlabelled_rows_may_be_of_them(
     assert task.n_clusters == 3
     assert replace(task, known_in_unlabelled=True).n_clusters == 5
     assert replace(task, ids=None).id_of(2) == "2"
+
+
+def test_a_sample_has_the_classes_of_its_rows() -> None:
+    labels = np.array([0] * 30 + [1] + [2] * 30 + [-1] * 40)
+    task = Task(
+        name="x",
+        items=Items.of(np.arange(101.0)[:, None]),
+        labels=labels,
+        known=("a", "b", "c"),
+        ids=tuple(map(str, range(101))),
+    )
+    small = task.sampled(10)
+    assert (len(small.labelled), len(small.unlabelled)) == (10, 10)
+    assert small.known == ("a", "c")
+    for row in small.labelled.tolist():
+        assert small.known[small.labels[row]] == ("a" if int(small.id_of(row)) < 30 else "c")
+    assert task.sampled(10).ids == small.ids
+    assert len(task.sampled(1000)) == 101

@@ -58,6 +58,10 @@ def test_named_clusters_are_known_and_rejected_items_stay_out(run: Path, tmp_pat
     assert set(record["known"]) == {"0", "1", "2", "Ünbekannt"}
     items = read_items(tmp_path / "second")
     assert sum(item["label"] == "Ünbekannt" for item in items) == 39
+    before = {item["id"]: item["confidence"] for item in read_items(run)}
+    named = [item for item in items if item["label"] == "Ünbekannt" and item["id"] in given.labels]
+    assert [float(item["confidence"]) for item in named] != [1.0] * len(named)  # a name does not make items right
+    assert np.mean([abs(float(item["confidence"]) - float(before[item["id"]])) < 0.2 for item in named]) > 0.9
     assert next(item for item in items if item["id"] == name)["label"] != "Ünbekannt"
     say(run, ("name", {"cluster": 3, "text": "Other"}))
     with pytest.raises(UnveilError, match="other data or settings"):

@@ -1,11 +1,13 @@
 """Label new items by a finished run."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from blobs import blobs
 from PIL import Image
 from rich.console import Console
 
@@ -25,6 +27,27 @@ def run(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
     options: dict[str, Any] = {"overrides": QUICK, "encoder": "pixels"}
     run_own_data(*folders, out=out, stages=out / ".stages", console=Console(quiet=True), **options)
     return out
+
+
+def test_names_of_the_review_reach_predict(tmp_path: Path) -> None:
+    x, y = blobs(5, 30)
+    np.savez(tmp_path / "known.npz", X=x[y < 2], y=y[y < 2])
+    np.save(tmp_path / "new.npy", x[y >= 2])
+    options: dict[str, Any] = {"overrides": QUICK[:2], "console": Console(quiet=True)}
+    run_own_data(tmp_path / "known.npz", tmp_path / "new.npy", out=tmp_path / "run", stages=tmp_path / "s", **options)
+    actions = [
+        ("name", {"cluster": 2, "text": "fox"}),
+        ("merge", {"clusters": [2, 3]}),
+        ("known", {"cluster": 4, "class": 1}),
+    ]
+    lines = [
+        json.dumps({"number": number, "time": "", "kind": kind, "data": data}) + "\n"
+        for number, (kind, data) in enumerate(actions, start=1)
+    ]
+    (tmp_path / "run" / "review.jsonl").write_text("".join(lines))
+    lines, _ = predict_run(tmp_path / "run", tmp_path / "new.npy", console=Console(quiet=True))
+    assert {(label, kind) for _, label, kind, _ in lines} == {("fox", "novel"), ("1", "known")}
+    assert sum(label == "fox" for _, label, _, _ in lines) == 60
 
 
 def test_predict(run: Path, folders: tuple[Path, Path], tmp_path: Path) -> None:

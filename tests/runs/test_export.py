@@ -1,10 +1,12 @@
 """Export: which formats a run can have, and what a CSV costs."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from review_runs import make_run, write_run
@@ -19,7 +21,7 @@ from unveil.runs.reader import load
 def test_only_image_files_can_be_exported_as_folders(tmp_path: Path, pictures: str) -> None:
     run = make_run(tmp_path / "run", pictures=pictures)
     offered = formats_for(run)
-    assert set(FORMATS) - set(offered) == set(IMAGE_FORMATS)
+    assert set(FORMATS) - set(offered) == {*IMAGE_FORMATS, "h5ad"}
     for kind in offered:
         assert export(run.folder, kind, tmp_path / kind).exists()
     for kind in IMAGE_FORMATS:
@@ -29,9 +31,11 @@ def test_only_image_files_can_be_exported_as_folders(tmp_path: Path, pictures: s
 
 def test_image_files_can_be_exported_as_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(tmp_path / "run", pictures="files")
-    assert formats_for(run) == tuple(FORMATS)
-    for kind in FORMATS:
+    assert formats_for(run) == tuple(kind for kind in FORMATS if kind != "h5ad")
+    for kind in formats_for(run):
         assert export(run.folder, kind, tmp_path / kind).exists()
+    with pytest.raises(UnveilError, match=r"was not made from a \.h5ad file"):
+        export(run.folder, "h5ad", None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "pyarrow", raising=False)
     assert "parquet" not in formats_for(run)
@@ -120,3 +124,53 @@ def test_a_link_in_the_place_of_an_export_is_left_alone(tmp_path: Path, kind: st
         export(run, kind, tmp_path / "out")
     assert (tmp_path / "out").is_symlink()
     assert not list((tmp_path / "precious").iterdir())
+
+
+@pytest.mark.parametrize("kind", ["folders", "fiftyone"])
+def test_folders_are_written_again_after_more_review(tmp_path: Path, kind: str) -> None:
+    run = make_run(tmp_path / "run", pictures="files")
+    target = export(run.folder, kind, tmp_path / "out", copy=True)
+    images = [path for path in target.rglob("*") if path.suffix == ".png"]
+    assert images
+    assert not any(path.is_symlink() for path in images)
+    Log(run).act("name", {"cluster": run.n_known, "text": "fox"}, 0)
+    (target / "mine.txt").write_text("notes")
+    export(run.folder, kind, tmp_path / "out")
+    again = [path for path in target.rglob("*") if path.suffix == ".png"]
+    assert len(again) == len(images)
+    assert all(path.is_symlink() for path in again)
+    assert (target / "mine.txt").read_text() == "notes"  # only what an export wrote is replaced
+    if kind == "folders":
+        assert {path.parent.name for path in again} == {"fox", "novel-1", "novel-2", "novel-3"}
+        assert not (target / "novel-0").exists()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "x").write_text("")
+    with pytest.raises(UnveilError, match="no export wrote it: choose another --out"):
+        export(run.folder, kind, other)
+    with pytest.raises(UnveilError, match="--copy is for folders and fiftyone"):
+        export(run.folder, "csv", None, copy=True)
+
+
+def test_cvat_has_a_tag_for_each_image(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", pictures="files")
+    root = ElementTree.parse(export(run.folder, "cvat", None)).getroot()
+    assert root.findtext("version") == "1.1"
+    labels = {label.findtext("name") for label in root.findall("meta/task/labels/label")}
+    images = root.findall("image")
+    assert len(images) == int(run.new.sum())
+    assert {image.find("tag").get("label") for image in images} == labels  # type: ignore[union-attr]
+    assert images[0].get("width") == "16"
+
+
+def test_label_studio_shows_texts_and_knows_the_classes(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", pictures="none")
+    (run.folder / "texts.json").write_text(json.dumps([f"text {row}" for row in range(len(run.ids))]))
+    target = export(run.folder, "label-studio", None)
+    tasks = json.loads(target.read_text())
+    first = int(run.new.argmax())
+    assert tasks[0]["data"] == {"id": run.ids[first], "text": f"text {first}"}
+    assert tasks[0]["predictions"][0]["result"][0]["to_name"] == "text"
+    view = ElementTree.parse(target.with_suffix(".config.xml")).getroot()
+    assert [choice.get("value") for choice in view.findall("Choices/Choice")] == [f"novel-{i}" for i in range(4)]
+    assert view.find("Text").get("value") == "$text"  # type: ignore[union-attr]

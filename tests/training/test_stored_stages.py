@@ -1,5 +1,6 @@
 """Which tasks share a stored stage, and the batches of methods that see unlabelled items alone."""
 
+import io
 import json
 from collections import Counter
 from pathlib import Path
@@ -103,3 +104,16 @@ def test_adam_trains_a_run(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "predictions.csv").exists()
     (stage,) = (tmp_path / "store").glob("*/stage.json")
     assert json.loads(stage.read_text())["settings"]["optimizer"] == "adam"
+
+
+def test_only_what_an_earlier_process_trained_is_said_to_be_reused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = io.StringIO()
+    for seed in range(3):
+        resolved = recipe.load("digits", [*WHOLE, SUBSETS[0], f"seed={seed}"], defaults=TINY)
+        if seed == 2:
+            assert "reused" not in said.getvalue()
+            monkeypatch.setattr("unveil.training.stored_stages._MADE", set())  # as in another process
+        run_recipe(resolved, out=tmp_path / str(seed), stages=tmp_path / "store", console=Console(file=said, width=500))
+    assert "supervised: reused from" in said.getvalue()

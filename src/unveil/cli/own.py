@@ -26,7 +26,8 @@ class Common:
     ----------
     encoder
         For images: auto, efficientnet-lite0, compact (trained here), pixels, timm:NAME, transformers:NAME,
-        torchvision:NAME. For texts: auto, minilm, tfidf, sentence-transformers:NAME, transformers:NAME.
+        torchvision:NAME. For texts: auto, minilm, tfidf, sentence-transformers:NAME, transformers:NAME. A+B: the better
+        of them, or both together, as suits the known classes best.
     text
         The column of a table that holds texts. It is used alone, unless --columns names others.
     label
@@ -76,6 +77,7 @@ def discover(
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
     known_in_unlabelled: Annotated[bool, KnownInUnlabelled] = False,
     rehearsals: int | None = None,
+    sample: int | None = None,
     out: Path | None = None,
     root: Path | None = None,
     common: Common = COMMON,
@@ -111,6 +113,8 @@ def discover(
     rehearsals
         How often known classes are hidden and discovered again, to choose the method's settings and to forecast the
         accuracy. Default: as the recipe says, 3 for vectors.
+    sample
+        Take at most so many known and so many new items, for a quick first look.
     out
         The run directory. Default: runs/KNOWN-NEW.
     root
@@ -126,6 +130,7 @@ def discover(
             recipe=recipe,
             set=set_,
             rehearsals=rehearsals,
+            sample=sample,
             known_in_unlabelled=known_in_unlabelled or None,
             encoder=None if common.encoder == "auto" else common.encoder,
             seed=common.seed or None,
@@ -142,6 +147,8 @@ def discover(
         return
     _check_given(known, new)
     assert known is not None
+    if sample is not None and sample < 1:
+        raise UnveilError(f"--sample is {sample}: give a whole number of 1 or more")
     from unveil import recipe as recipes
 
     chosen: dict[str, Any] = {
@@ -171,6 +178,7 @@ def discover(
         overrides=overrides,
         encoder=common.encoder,
         columns=common.named_columns(),
+        sample=sample,
     )
     _print_result(record, folder)
 

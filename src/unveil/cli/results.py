@@ -82,7 +82,7 @@ def export(
     /,
     *,
     format_: Annotated[
-        Literal["csv", "npz", "folders", "coco", "label-studio", "fiftyone", "cvat", "parquet"],
+        Literal["csv", "npz", "folders", "coco", "label-studio", "fiftyone", "cvat", "parquet", "h5ad"],
         Parameter(name="--format"),
     ] = "csv",
     out: Path | None = None,
@@ -98,7 +98,7 @@ def export(
         The run directory of `unveil discover` or `unveil run`.
     format_
         csv, npz (with features), label-studio, parquet; for image files also folders (a folder of links for each
-        class), coco, fiftyone, cvat.
+        class), coco, fiftyone, cvat; for cells h5ad.
     out
         The file or folder. Default: in the run directory. What an earlier export wrote there is replaced.
     all_

@@ -156,14 +156,15 @@ def _choose(table: Table, wanted: Collection[str] | None) -> tuple[dict[str, str
         else:
             chosen[name] = kind
     if wanted is None and "vector" in chosen.values():  # what people call embeddings stands alone
-        left["beside"] = [name for name, kind in chosen.items() if kind != "vector"]
-        chosen = {name: kind for name, kind in chosen.items() if kind == "vector"}
+        first = next(name for name, kind in chosen.items() if kind == "vector")
+        left["beside"] = [name for name in chosen if name != first]
+        chosen = {first: "vector"}
     reasons = {
         "id": "numbers or names the rows",
         "constant": "has one value in all rows",
         "empty": "has no values",
         "text": "holds text, which --text COLUMN would read",
-        "beside": "stands beside vectors: --columns takes both",
+        "beside": "stands beside the vectors: --columns names what to use",
     }
     return chosen, [
         f"left out: {listed(names, 5)}, which {reason}" for kind, reason in reasons.items() if (names := left.get(kind))

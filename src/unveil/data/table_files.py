@@ -1,4 +1,4 @@
-"""Read tables: CSV and TSV as people save them (semicolons, decimal commas, BOM), JSON lines, and parquet."""
+"""Read tables: CSV and TSV as people save them (semicolons, decimal commas, BOM), JSON lines, parquet, cells."""
 
 import csv
 import json
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from unveil.data.cells import is_saved_dataset, read_cells, read_dataset
 from unveil.data.table import Column, Table, is_missing, listed, number_in, texts_column
 from unveil.errors import UnveilError
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".h5ad")
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1000
 """Rows by which columns of numbers are told from others."""
@@ -23,17 +24,21 @@ MOSTLY = 0.9
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file is a table, by its name."""
-    return path.suffix.lower() in SUFFIXES
+    """Whether a file is a table, by its name, or a folder that `datasets` saved."""
+    return path.suffix.lower() in SUFFIXES or is_saved_dataset(path)
 
 
 def read_table(path: Path, as_text: Collection[str] = ()) -> Table:
     """The table in a file. Columns named in `as_text` (in any case) are read as text, also where they hold numbers."""
+    text = {name.lower() for name in as_text}
+    if is_saved_dataset(path):
+        return read_dataset(path, text)
     if not path.is_file():
         raise UnveilError(f"there is no file {path}")
-    text = {name.lower() for name in as_text}
     kind = path.suffix.lower()
-    if kind in (".jsonl", ".ndjson"):
+    if kind == ".h5ad":
+        table = read_cells(path, text)
+    elif kind in (".jsonl", ".ndjson"):
         table = _read_json_lines(path, text)
     elif kind == ".parquet":
         table = _read_parquet(path, text)

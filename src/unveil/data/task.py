@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil import rng
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items
 from unveil.errors import UnveilError
@@ -69,6 +70,19 @@ class Task:
         """The task restricted to these rows."""
         ids = None if self.ids is None else tuple(self.ids[row] for row in rows)
         return replace(self, items=self.items.take(rows), labels=self.labels[rows], ids=ids)
+
+    def sampled(self, most: int) -> "Task":
+        """At most so many labelled and so many unlabelled rows, always the same ones."""
+        draw = rng.numpy(0, "sample")
+        parts = [np.sort(draw.permutation(part)[:most]) for part in (self.labelled, self.unlabelled)]
+        return self.take(np.concatenate(parts)).with_used_classes()
+
+    def with_used_classes(self) -> "Task":
+        """The task without classes that no row has."""
+        used = np.unique(self.labels[self.labelled])
+        index_of = np.full(len(self.known) + 1, UNLABELLED)
+        index_of[used] = np.arange(len(used))
+        return replace(self, known=tuple(self.known[c] for c in used.tolist()), labels=index_of[self.labels])
 
     def with_labels(self, labels: Mapping[str, str]) -> "Task":
         """The task with additional labels, given by id; a label that is not a known class yet becomes one."""

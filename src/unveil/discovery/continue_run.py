@@ -38,6 +38,7 @@ def continue_run(
         out=out,
         stages=stages,
         columns=Columns.from_json(source.get("columns", {})),
+        sample=source.get("sample"),
         settings=settings,
         corrections=corrections,
     )

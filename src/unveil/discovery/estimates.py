@@ -13,6 +13,7 @@ from unveil.data.sheets import Columns
 from unveil.data.task import Task
 from unveil.discovery.candidates import candidates
 from unveil.discovery.count import Estimate
+from unveil.discovery.encoding import encode_items
 from unveil.discovery.fit import clean_vectors
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.options import own_settings, prepare
@@ -74,7 +75,8 @@ def _scaled(
     settings = own_settings(task.items, None, overrides, encoder=encoder)
     if settings.data.encoder is None and task.items.are_images:  # an encoder would have to be trained first
         settings = own_settings(task.items, None, overrides, encoder=PIXELS)
-    items, readable = prepare(task.items, settings, folder=stages).encoded(task.items, console)
+    prepared = prepare(task.items, settings, folder=stages)
+    _, items, readable = encode_items(task.items, task.labels, prepared, console)
     task = replace(task.take(np.flatnonzero(readable)), items=items)
     return scale(task, settings, Preparation(), Console(quiet=True)), settings
 

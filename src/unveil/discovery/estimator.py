@@ -17,6 +17,7 @@ from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
 from unveil.discovery import input_checks, saved_estimator
 from unveil.discovery.discover import Discovery, discover
+from unveil.discovery.encoding import encode_items
 from unveil.discovery.notebook import NotebookDisplay
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.parameters import check_parameters
@@ -52,7 +53,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
     encoder : str
         Turns images into vectors: "auto", "pixels", "compact" (trained here), "efficientnet-lite0", "timm:NAME",
         "transformers:NAME", "torchvision:NAME"; and texts: "minilm", "tfidf", "sentence-transformers:NAME",
-        "transformers:NAME". Vectors need no encoder.
+        "transformers:NAME". "A+B": the better of them, or both together, as suits the known classes best. Vectors need
+        no encoder.
     scaling : "auto", "unit", "standard" or "none"
         How vectors are scaled: to unit length, each column to the same spread, or not at all. "auto": as suits the
         known classes best.
@@ -143,7 +145,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         )
         folder = None if self.store is None else Path(self.store)
         preparation = prepare(items, settings, folder=folder)
-        encoded, readable = preparation.encoded(items, console)
+        preparation, encoded, readable = encode_items(items, labels, preparation, console)
         input_checks.check_readable(readable, items)
         preparation = with_reduction(preparation, encoded, settings)
         if items.kind != "table":

@@ -13,7 +13,7 @@ from unveil.data.scaling import fit_reduction
 from unveil.data.table_encoding import fit_table
 from unveil.data.tfidf import NAME as TFIDF
 from unveil.data.tfidf import fit_tfidf
-from unveil.discovery.preparation import PIXELS, Preparation, choose_encoder
+from unveil.discovery.preparation import PIXELS, TOGETHER, Preparation, choose_encoder
 from unveil.errors import UnveilError
 from unveil.methods.catalog import method_class
 from unveil.models.pretrained import installed
@@ -132,14 +132,15 @@ def prepare(items: Items, settings: Settings, *, folder: Path | None) -> Prepara
 def _prepare_texts(items: Items, preparation: Preparation, encoder: str) -> Preparation:
     """Texts, alone or in a table, by an encoder."""
     table = fit_table(items.table, items.table.names)[0] if items.kind == "table" else None
-    if encoder != TFIDF and not reads_texts(encoder):
-        raise not_for_texts(encoder)
+    names = encoder.split(TOGETHER)
+    if bad := [name for name in names if name != TFIDF and not reads_texts(name)]:
+        raise not_for_texts(bad[0])
     return replace(
         preparation,
         kind="texts" if table is None else "table",
         encoder=encoder,
         table=table,
-        tfidf=fit_tfidf(items.texts) if encoder == TFIDF else None,
+        tfidf=fit_tfidf(items.texts) if TFIDF in names else None,
     )
 
 

@@ -18,6 +18,7 @@ from unveil.data.scaling import Reduction
 from unveil.data.table import Table
 from unveil.data.table_encoding import TableEncoding
 from unveil.data.task import Task
+from unveil.data.tfidf import NAME as TFIDF
 from unveil.data.tfidf import Tfidf
 from unveil.errors import UnveilError
 from unveil.models import pretrained
@@ -26,6 +27,8 @@ from unveil.numerics import unit_rows
 from unveil.settings import Machine
 
 PIXELS = "pixels"
+TOGETHER = "+"
+"""Between names of encoders whose vectors are put side by side."""
 PIXEL_SIDE = 32
 """Side in pixels to which larger images are scaled where pixels are used as vectors."""
 SMALL, LARGE = 96, 192
@@ -93,11 +96,15 @@ class Preparation:
         return np.concatenate([texts, numbers * weight], axis=1).astype(np.float32)
 
     def _vectors(self, items: Items, console: Console) -> Vectors:
+        assert self.encoder is not None
+        if TOGETHER in self.encoder:
+            parts = [replace(self, encoder=name)._vectors(items, console) for name in self.encoder.split(TOGETHER)]
+            return np.concatenate([unit_rows(part) for part in parts], axis=1)
         if self.encoder == PIXELS:
             return pixels(items)
-        if self.tfidf is not None:
+        if self.encoder == TFIDF:
+            assert self.tfidf is not None
             return self.tfidf(items.texts)
-        assert self.encoder is not None
         device = hardware.pick_device(self.device)
         embedding = Embedding(
             name=self.encoder,
@@ -135,8 +142,9 @@ class Preparation:
 def choose_encoder(items: Items, name: str) -> int:
     """The side in pixels of the encoder's inputs for these images; an encoder that is not available is an error."""
     small = items.kind == "images" and max(items.array.shape[1:3]) <= 64
-    if name != PIXELS:
-        pretrained.pretrained(name, torch.device("cpu"))  # an error now rather than after the images are read
+    for part in name.split(TOGETHER):
+        if part != PIXELS:
+            pretrained.pretrained(part, torch.device("cpu"))  # an error now rather than after the images are read
     return SMALL if small else LARGE
 
 

@@ -28,6 +28,7 @@ from unveil.discovery.count import check_count
 from unveil.discovery.describe import class_names, environment, summary
 from unveil.discovery.directories import check_directory, check_request
 from unveil.discovery.discover import Discovery, discover
+from unveil.discovery.encoding import encode_items
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.preparation import Preparation
 from unveil.errors import DamagedError, UnveilError
@@ -130,6 +131,7 @@ def run_own_data(
     overrides: Sequence[str] = (),
     encoder: str = "auto",
     columns: Columns = USUAL,
+    sample: int | None = None,
     settings: Settings | None = None,
     corrections: Corrections | None = None,
     console: Console | None = None,
@@ -137,11 +139,14 @@ def run_own_data(
     """Find the novel classes of NEW and write the run directory `out`. Returns the record.
 
     Without NEW, KNOWN is a table and its rows with an empty label are the new ones. `columns` names columns of a table.
+    `sample`: take at most so many known and so many new items.
     Without a recipe or settings, the recipe depends on the kind of the items; `overrides` change settings of a recipe.
     """
     console = console or Console(stderr=True, markup=False)
     begun = time.monotonic()
     task = read_task(known, new, columns)
+    if sample is not None:
+        task = task.sampled(sample)
     is_new = task.labels == UNLABELLED
     if corrections is not None:
         task = task.with_labels(corrections.labels)
@@ -160,6 +165,8 @@ def run_own_data(
     source["new"] = None if new is None else str(new.resolve())
     if columns.any_named:
         source["columns"] = columns.to_json()
+    if sample is not None:
+        source["sample"] = sample
     content = [task.ids, task.items.fingerprint(stages), task.labels.tolist(), task.known]
     request = {"source": source, "items": identity(content=content)}
     if corrections is not None:
@@ -168,7 +175,7 @@ def run_own_data(
     if (record := finished(out, console)) is not None:
         return record
     preparation = prepare(task.items, settings, folder=stages)
-    items, readable = preparation.encoded(task.items, console)
+    preparation, items, readable = encode_items(task.items, task.labels, preparation, console)
     shown = task if readable.all() else task.take(np.flatnonzero(readable))
     skipped = [task.id_of(int(row)) for row in np.flatnonzero(~readable)]
     if len(shown.unlabelled) == 0 and corrections is None:

@@ -18,7 +18,7 @@ import numpy as np
 from unveil import files
 from unveil.errors import UnveilError
 from unveil.runs.decisions import REJECTED_KIND, corrected_items
-from unveil.runs.reader import Run, load, read_items
+from unveil.runs.reader import Run, load, read_items, read_record
 
 Rows = list[dict[str, str]]
 
@@ -81,6 +81,9 @@ def formats_for(run: Run) -> tuple[str, ...]:
     has_files = all(run.paths[row] for row in np.flatnonzero(run.new)) and bool(run.new.any())
     has_pyarrow = "pyarrow" in sys.modules or importlib.util.find_spec("pyarrow") is not None
     missing = {*(() if has_files else IMAGE_FORMATS), *(() if has_pyarrow else ("parquet",))}
+    source = run.record["source"]
+    if not str(source.get("new") or source.get("known")).lower().endswith(".h5ad"):
+        missing.add("h5ad")
     return tuple(kind for kind in FORMATS if kind not in missing)
 
 
@@ -212,6 +215,24 @@ def _cvat(rows: Rows, run: Path, out: Path) -> None:
     files.write(out, ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
 
 
+def _h5ad(rows: Rows, run: Path, out: Path) -> None:
+    """The file of cells that the run was made from, with the labels as columns of `obs`."""
+    source = read_record(run)["source"]
+    path = Path(str(source.get("new") or source.get("known") or ""))
+    if path.suffix.lower() != ".h5ad":
+        raise UnveilError(f"{run} was not made from a .h5ad file: use csv or parquet")
+    from unveil.data.cells import open_cells  # late: anndata is optional
+
+    cells = open_cells(path)
+    row_of = {row["id"]: row for row in read_items(run)} | {row["id"]: row for row in rows}
+    found = [row_of.get(f"new/{name}") or row_of.get(name) for name in map(str, cells.obs_names)]
+    for key in ("label", "kind"):
+        cells.obs[f"unveil_{key}"] = ["" if row is None else row[key] for row in found]
+    cells.obs["unveil_confidence"] = [float("nan") if row is None else float(row["confidence"]) for row in found]
+    with files.replacing(out) as temporary:
+        cells.write_h5ad(temporary)
+
+
 FORMATS: dict[str, Callable[..., None]] = {
     "csv": _csv,
     "npz": _npz,
@@ -220,6 +241,7 @@ FORMATS: dict[str, Callable[..., None]] = {
     "label-studio": _label_studio,
     "fiftyone": _fiftyone,
     "cvat": _cvat,
+    "h5ad": _h5ad,
     "parquet": _parquet,
 }
 RESERVED = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}

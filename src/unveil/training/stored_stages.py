@@ -32,6 +32,9 @@ from unveil.training.progress import Bar
 from unveil.training.training import Training
 from unveil.training.trunk_cache import cached_views
 
+_MADE: set[Path] = set()
+"""Stages that this process has trained: nobody needs to be told that they are used again."""
+
 
 def train_or_reuse(
     training: Training,
@@ -76,7 +79,8 @@ def train_or_reuse(
             _describe(description, stage, table, history)
             checkpoint.save_model(weights, weights_of)  # last: it marks the stage as finished
             (folder / checkpoint.NAME).unlink(missing_ok=True)
-        else:
+            _MADE.add(folder)
+        elif folder not in _MADE:
             training.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
         checkpoint.load_model(weights, weights_of)
         try:
