@@ -11,6 +11,7 @@ import pytest
 from blobs import blobs
 from rich.console import Console
 
+from unveil.data.cells import write_cells
 from unveil.data.known_new import read_task
 from unveil.data.sheets import Columns
 from unveil.discovery.run import run_own_data
@@ -33,7 +34,7 @@ def cells(folder: Path, each: int = 25, pca: bool = True) -> tuple[Path, np.ndar
     if pca:
         data.obsm["X_umap"] = np.zeros((len(y), 2))
         data.obsm["X_pca"] = x
-    data.write_h5ad(folder / "cells.h5ad")
+    write_cells(data, folder / "cells.h5ad")
     return folder / "cells.h5ad", y
 
 

@@ -1,6 +1,8 @@
 """Encoders of other packages, which need not be there: what is asked of them, and what people are told."""
 
+import json
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -50,6 +52,31 @@ def test_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
     found = backbones.pretrained("transformers:facebook/some", CPU)
     assert found.size == 8
     assert found.features(torch.ones(2, 3, 8, 8)).shape == (2, 3)  # the first token
+
+
+@pytest.mark.parametrize("kind", ["dinov2", "clip"])
+def test_a_model_of_transformers_in_a_folder(tmp_path: Path, kind: str) -> None:
+    from transformers import CLIPConfig, CLIPModel, Dinov2Config, Dinov2Model
+
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    if kind == "dinov2":
+        Dinov2Model(Dinov2Config(**small, image_size=28, patch_size=14)).save_pretrained(tmp_path)
+        sizes = {
+            "image_processor_type": "BitImageProcessor",
+            "size": {"shortest_edge": 32},
+            "crop_size": {"height": 28, "width": 28},
+        }
+    else:
+        vision = {**small, "intermediate_size": 16, "image_size": 32, "patch_size": 16}
+        text = {**small, "intermediate_size": 16, "vocab_size": 99, "bos_token_id": 1, "eos_token_id": 2}
+        CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)).save_pretrained(tmp_path)
+        sizes = {"image_processor_type": "CLIPImageProcessor", "size": 32, "crop_size": 32}
+    processor = {**sizes, "image_mean": [0.4, 0.5, 0.6], "image_std": [0.2, 0.2, 0.2]}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
+    found = backbones.pretrained(f"transformers:{tmp_path}", CPU)
+    assert found.size == (28 if kind == "dinov2" else 32)
+    assert found.mean == (0.4, 0.5, 0.6)
+    assert found.features(torch.rand(2, 3, found.size, found.size)).shape == (2, 16)
 
 
 def test_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:

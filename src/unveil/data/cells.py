@@ -49,6 +49,22 @@ def open_cells(path: Path) -> Any:
         raise UnveilError(f"{path} cannot be read as h5ad ({reason}): write it again with anndata") from None
 
 
+def write_cells(cells: Any, path: Path) -> None:
+    """Write an `.h5ad` file. Texts are plain objects first: not every anndata writes the newer ones of pandas."""
+    import pandas as pd
+
+    for frame in (cells.obs, cells.var):
+        frame.index = pd.Index(frame.index, dtype=object)
+        for name in frame.columns:
+            column = frame[name]
+            if isinstance(column.dtype, pd.CategoricalDtype):
+                names = pd.Index(column.cat.categories, dtype=object)
+                frame[name] = pd.Categorical.from_codes(column.cat.codes, categories=names)
+            elif pd.api.types.is_string_dtype(column.dtype):
+                frame[name] = column.astype(object)
+    cells.write_h5ad(path)
+
+
 def _genes(cells: Any, path: Path) -> Column:
     if cells.X is None:
         raise UnveilError(f"{path} has neither X nor vectors in obsm: add some, for example with scanpy's pp.pca")

@@ -96,11 +96,19 @@ def _transformers(model: str, device: torch.device) -> Pretrained:
         vectors: Tensor = out.last_hidden_state[:, 0] if pooled is None else pooled.flatten(1)
         return vectors
 
-    sides = config.size if isinstance(config.size, dict) else {"height": config.size}
-    side = sides.get("height") or sides.get("shortest_edge") or 224
-    return Pretrained(
-        name, _ready(network, device), features, tuple(config.image_mean), tuple(config.image_std), int(side)
-    )
+    side = _side(getattr(config, "crop_size", None)) or _side(config.size) or 224
+    return Pretrained(name, _ready(network, device), features, tuple(config.image_mean), tuple(config.image_std), side)
+
+
+def _side(size: Any) -> int | None:
+    """The side in pixels in a size of transformers: a number, a dictionary, or an object with such fields."""
+    if isinstance(size, int):
+        return size
+    for key in ("height", "shortest_edge"):
+        value = size.get(key) if isinstance(size, dict) else getattr(size, key, None)
+        if value:
+            return int(value)
+    return None
 
 
 def _torchvision(model: str, device: torch.device) -> Pretrained:

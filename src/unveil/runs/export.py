@@ -221,7 +221,7 @@ def _h5ad(rows: Rows, run: Path, out: Path) -> None:
     path = Path(str(source.get("new") or source.get("known") or ""))
     if path.suffix.lower() != ".h5ad":
         raise UnveilError(f"{run} was not made from a .h5ad file: use csv or parquet")
-    from unveil.data.cells import open_cells  # late: anndata is optional
+    from unveil.data.cells import open_cells, write_cells  # late: anndata is optional
 
     cells = open_cells(path)
     row_of = {row["id"]: row for row in read_items(run)} | {row["id"]: row for row in rows}
@@ -230,7 +230,7 @@ def _h5ad(rows: Rows, run: Path, out: Path) -> None:
         cells.obs[f"unveil_{key}"] = ["" if row is None else row[key] for row in found]
     cells.obs["unveil_confidence"] = [float("nan") if row is None else float(row["confidence"]) for row in found]
     with files.replacing(out) as temporary:
-        cells.write_h5ad(temporary)
+        write_cells(cells, temporary)
 
 
 FORMATS: dict[str, Callable[..., None]] = {

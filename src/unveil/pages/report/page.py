@@ -50,7 +50,7 @@ def build(run: Run, *, with_map: bool = True, decided: dict[str, int] | None = N
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     sections = {
         "map": ("Map", _map(len(in_map.rows), int((run.labels >= 0).sum())) if with_map else "", False),
-        "suggested": ("Classes to add", suggested.section(run), False),
+        "suggested": ("Classes to add", suggested.section(run), True),
         "clusters": ("Classes in detail", gallery.section(run, clusters, in_cards), True),
         "sizes": ("Sizes", parts.sizes(run, clusters), True),
         "truth": ("Against the truth", confusion.section(run, comparison, in_cards) if comparison else "", False),
