@@ -244,7 +244,7 @@ BAD_Y = np.array([0, 1] * 10)
         (np.full((20, 4), np.nan), BAD_Y, {}, "NaN"),
         (np.ones((20, 4)), BAD_Y[:10], {}, "20 items and y has 10 labels"),
         (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"n_novel": 11}, "11 novel classes in 10 unlabelled items"),
-        (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"n_novel": 0}, "give 1 or more"),
+        (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"n_novel": 0}, "give a whole number of 1 or more"),
         (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"n_novel": "many"}, "give a whole number"),
         (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"method": "nlc-hng"}, "ncl-hng"),
         (np.ones((20, 4)), np.linspace(0, 1, 20), {}, "fractional"),
