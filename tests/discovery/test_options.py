@@ -92,3 +92,14 @@ def test_a_frozen_encoder_turns_both_splits_into_vectors(tmp_path: Path) -> None
     np.testing.assert_array_equal(encoded.test.items.array, encoded.train.items.array[:2])
     assert preparation.reduction is not None
     np.testing.assert_allclose(np.linalg.norm(preparation.reduction(encoded.train.items.array), axis=1), 1, atol=1e-5)
+
+
+def test_photographs_are_not_compared_by_their_pixels_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "installed", lambda name: False)
+    files = Items.of([Path(f"{number}.jpg") for number in range(3)])
+    for photographs in (files, Items.of(np.zeros((3, 80, 100, 3), dtype=np.uint8))):
+        with pytest.raises(UnveilError, match=r"pip install 'unveil\[images\]'.*--encoder pixels"):
+            own_settings(photographs, None, [])
+    assert own_settings(files, None, [], encoder="pixels").data.encoder == "pixels"
+    small = own_settings(IMAGES, None, [])
+    assert "images are compared by their pixels" in options.encoder_warning(IMAGES, small, "auto")[0]
