@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs docs-site docs-links bench dist clean
+.PHONY: demo test check docs docs-site docs-links notebooks bench dist clean
 
 demo: $(VENV)/demo
 	rm -rf runs/demo
@@ -29,6 +29,10 @@ docs-site: $(VENV)/dev
 # Links to other sites; needs a network.
 docs-links: $(VENV)/dev
 	$(BIN)/python -m sphinx -q -b linkcheck docs build/links
+
+# Run the notebooks and keep what they give.
+notebooks: $(VENV)/dev
+	$(BIN)/python docs/run_notebooks.py
 
 bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks step --out results/bench-step.json

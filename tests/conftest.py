@@ -1,8 +1,11 @@
 """Shared fixtures: a tiny recipe on real data, and the command line as people call it."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,21 +48,45 @@ def _one_thread() -> None:
 
 @pytest.fixture
 def unveil(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Call the command line in a process of its own, with a store of its own."""
+    """Call the command line with a store of its own, as its entry point is called: in this process, which has imported
+    torch already, or with `process=True` or options of `subprocess.run` in one of its own."""
+    chosen = {"UNVEIL_STORE": str(tmp_path / "store"), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
-    def call(*args: str, **kwargs: object) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "UNVEIL_STORE": str(tmp_path / "store"), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    def call(*args: str, process: bool = False, **options: object) -> subprocess.CompletedProcess[str]:
+        if not process and not options:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(tmp_path)
+                patch.setattr(sys, "argv", ["unveil", *args])
+                for name, value in chosen.items():
+                    patch.setenv(name, value)
+                return called_here(args)
         return subprocess.run(
             [sys.executable, "-m", "unveil", *args],
             capture_output=True,
             text=True,
             cwd=tmp_path,
-            env=environment,
+            env={**os.environ, **chosen},
             timeout=300,
-            **kwargs,  # type: ignore[call-overload]
+            **options,  # type: ignore[call-overload]
         )
 
     return call
+
+
+def called_here(args: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """Call the entry point of the command line. An error that it does not catch is a traceback and the exit code 1."""
+    from unveil.cli.main import main
+
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except Exception:
+            traceback.print_exc()
+            code = 1
+    return subprocess.CompletedProcess(args, code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def test_bad_arrays_are_told(unveil: Call, tmp_path: Path, X: np.ndarray, said: 
 def test_a_run_from_beginning_to_end_and_what_is_then_refused(unveil: Call, tmp_path: Path, tiny: list[str]) -> None:
     out = "runs/a [b]"
     command = ["run", "digits", *tiny, "--out", out]
-    result = unveil(*command, "--seed", "3")
+    result = unveil(*command, "--seed", "3", process=True)
     assert result.returncode == 0, result.stderr
     assert "k-means on features of unit length" in result.stdout
     assert "ncl-hng" in result.stdout

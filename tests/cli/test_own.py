@@ -26,7 +26,7 @@ def test_tables_from_the_command_line(unveil: Call, tmp_path: Path) -> None:
     x, y = blobs(7, 40)
     write_csv(tmp_path / "known.csv", x[y < 4], [f"kind {label}" for label in y[y < 4]])
     write_csv(tmp_path / "new.csv", x[y >= 4], None)
-    result = unveil("discover", "known.csv", "new.csv", "--rehearsals", "0", "--out", "run")
+    result = unveil("discover", "known.csv", "new.csv", "--rehearsals", "0", "--out", "run", process=True)
     assert result.returncode == 0, result.stderr
     assert "3 novel classes of 40 items each" in result.stdout
     assert "The accuracy cannot be forecast: no rehearsals were asked for." in result.stdout

@@ -23,7 +23,7 @@ app.register_install_completion_command(help="Install completion for your shell.
 def main() -> None:
     """Entry point: user errors are printed on one line and exit with code 2."""
     try:
-        app(exit_on_error=False, print_error=False)
+        app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (UnveilError, CycloptsError, OSError) as error:
         print(f"unveil: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
