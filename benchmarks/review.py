@@ -158,6 +158,8 @@ def questions(visitor: Visitor) -> dict[str, float]:
         "map": "/api/map",
         "map again": "/api/map",
         "duplicates": "/api/duplicates",
+        "questions": "/api/queue",
+        "questions again": "/api/queue",
         "sheet of 64": f"/api/thumbs?rows={','.join(map(str, range(900, 964)))}",
     }
     return {name: timed(lambda path=path: visitor.ask(path))[0] for name, path in paths.items()}  # type: ignore[misc]

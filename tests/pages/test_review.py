@@ -721,6 +721,9 @@ def test_names_are_suggested(tmp_path: Path) -> None:
     assert names[-1].startswith("like ")
     assert KNOWN[0] in names[-1]
 
+    words = ["deer", "horse", "owl", "fox", "boat", "truck"]
+    (run.folder / "words.json").write_text(json.dumps([f"{word} grass" for word in words for _ in range(12)]))
+    assert signed_in(load(run.folder)).get(f"/api/profile/{B}").json()["names"][0] == "fox"
     texts = [
         f"please {word} my card today"
         for word in ("block", "pay", "lost", "order", "cancel", "freeze")

@@ -34,6 +34,7 @@ from unveil.discovery.preparation import Preparation
 from unveil.errors import DamagedError, UnveilError
 from unveil.methods.catalog import method_title
 from unveil.metrics import clustering_scores
+from unveil.models.image_words import image_words
 from unveil.runs.reader import check_files, read_record
 from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
@@ -375,6 +376,7 @@ class _Run:
             inputs=self.preparation.shown(items),
             columns=task.columns,
             texts=items.texts,
+            words=image_words(self.preparation.encoder, task.items.array[rows], names) if items.are_images else (),
             truth=self.true_labels,
             record=record,
             config=config,

@@ -1,4 +1,4 @@
-"""Names to suggest for a class: telling words of texts or file names, telling columns, the nearest known classes."""
+"""Names to suggest for a class: telling words of texts, images or file names, columns, nearest known classes."""
 
 import math
 import re
@@ -53,7 +53,7 @@ class Names:
 
     @cached_property
     def _words(self) -> list[frozenset[str]]:
-        texts = self._run.texts or self._run.ids
+        texts = self._run.texts or self._run.words or self._run.ids
         return [frozenset(word.lower() for word in WORD.findall(text)) - USUAL for text in texts]
 
     @cached_property

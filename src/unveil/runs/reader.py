@@ -92,9 +92,17 @@ class Run:
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """(n,): the items as text, from texts.json; empty where they are no texts."""
-        path = self.folder / "texts.json"
-        texts = tuple(map(str, files.read_json(path))) if path.exists() else ()
-        return texts if len(texts) == len(self.ids) else ()
+        return self._lines("texts.json")
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """(n,): words that fit each image, from words.json; empty where the encoder reads no words."""
+        return self._lines("words.json")
+
+    def _lines(self, name: str) -> tuple[str, ...]:
+        path = self.folder / name
+        lines = tuple(map(str, files.read_json(path))) if path.exists() else ()
+        return lines if len(lines) == len(self.ids) else ()
 
     def _array(self, name: str) -> Any:
         path = self.folder / name

@@ -90,6 +90,8 @@ class Contents:
     """(d,): names of the columns of `inputs`, where they have any."""
     texts: Sequence[str] = ()
     """(n,): the items as text, where they are texts. Names of classes are suggested from it."""
+    words: Sequence[str] = ()
+    """(n,): words that fit each image, where the encoder reads words. Names of classes are suggested from them."""
     truth: Mapping[str, str] | None = None
     """The true class of new items by id, where it is known."""
     record: Mapping[str, Any]
@@ -101,7 +103,7 @@ class Contents:
 
     def __post_init__(self) -> None:
         fields = ("new", "given", "labels", "confidence", "typicality", "kmeans", "features", "pictures", "inputs")
-        for name in (*fields, *(["paths"] if self.paths else []), *(["texts"] if self.texts else [])):
+        for name in (*fields, *(name for name in ("paths", "texts", "words") if getattr(self, name))):
             value = getattr(self, name)
             if value is not None and len(value) != len(self.ids):
                 raise ValueError(f"{name} has {len(value)} rows and there are {len(self.ids)} items")
@@ -120,6 +122,8 @@ def write(folder: Path, contents: Contents) -> dict[str, Any]:
     _write_tables(folder, contents)
     if contents.texts:
         files.write_json(folder / "texts.json", list(contents.texts))
+    if contents.words:
+        files.write_json(folder / "words.json", list(contents.words))
     if contents.history:
         lines = (json.dumps(dict(line)) + "\n" for line in contents.history)
         files.write(folder / "metrics.jsonl", "".join(lines))

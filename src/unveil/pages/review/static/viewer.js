@@ -8,6 +8,7 @@ import { className, store } from "./store.js";
 
 const MOST = 12; // largest zoom
 const SWIPE = 60; // pixels
+const PIXELS = 2; // zoom from which a small picture shows them
 
 /** `rows`: what the arrows go through; `moved(row)`: called with the row that is shown. */
 export function openViewer(rows, at, moved = () => {}) {
@@ -62,7 +63,9 @@ export function openViewer(rows, at, moved = () => {}) {
     bar,
   );
 
+  /** Of a small picture, zoom shows the pixels. */
   function place_() {
+    picture.classList.toggle("pixels", view.scale >= PIXELS && Math.max(picture.naturalWidth, picture.naturalHeight) <= 64);
     picture.style.transform = `translate(${view.x}px, ${view.y}px) scale(${view.scale})`;
   }
 
@@ -104,7 +107,6 @@ export function openViewer(rows, at, moved = () => {}) {
     if (at + 1 < rows.length) pictureAddress(rows[at + 1]).catch(() => {});
   }
 
-  picture.addEventListener("load", () => picture.classList.toggle("pixels", Math.max(picture.naturalWidth, picture.naturalHeight) <= 64));
   stage.tabIndex = 0;
   stage.setAttribute("role", "group");
   stage.setAttribute("aria-label", "Picture; plus and minus zoom, arrows go to other items");
