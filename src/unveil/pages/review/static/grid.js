@@ -69,7 +69,8 @@ export class Grid {
   }
 
   layout() {
-    const width = this.node.clientWidth - 2 * 20;
+    const { paddingLeft, paddingRight } = getComputedStyle(this.node);
+    const width = this.node.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
     if (width <= 0) return;
     this.columns = Math.max(1, Math.floor((width + GAP) / (this.least + GAP)));
     this.width = Math.floor((width + GAP) / this.columns) - GAP;
