@@ -79,6 +79,11 @@ def test_a_write_that_the_system_cuts_short_is_told_with_the_path(tmp_path: Path
     assert names(tmp_path) == ["file"]
 
 
+def test_an_incomplete_write_by_numpy_is_a_full_disk() -> None:
+    error = OSError("51200 requested and 46048 written")
+    assert "the disk is full: some/place" in str(files.disk_error(error, Path("some/place")))
+
+
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     files.write(tmp_path / "file", "old")
     with pytest.raises(UnveilError, match="could not be written"):

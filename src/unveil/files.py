@@ -138,11 +138,11 @@ def write_with(path: Path, save: Callable[[BinaryIO], object]) -> None:
 
 def disk_error(error: OSError, path: Path) -> UnveilError:
     """A full or read-only disk, or another reason that prevents writing, as an error message."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    incomplete = error.errno is None and str(error).endswith(" written")  # all that numpy says of a full disk
+    if incomplete or error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UnveilError(
             f"the disk is full: {path} could not be written; free some space and run again: it goes on where it stopped"
         )
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return UnveilError(f"no permission to write {path}: choose another directory")
-    reason = error.strerror or error  # an incomplete write by numpy has no errno
-    return UnveilError(f"{path} could not be written ({reason}): choose another directory")
+    return UnveilError(f"{path} could not be written ({error.strerror or error}): choose another directory")
