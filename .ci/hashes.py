@@ -28,8 +28,10 @@ def pinned() -> list[tuple[str, str]]:
     """(name, version) of every package that CI needs."""
     makefile = (ROOT / "Makefile").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = re.findall(r"-e \.\[([\w,]+)\]", makefile)[-1]
-    needed = closure([*project["build-system"]["requires"], f"unveil[{extras}]"])
+    extras = re.findall(r"-e \.\[([\w,]+)\]", makefile)[-1].split(",")
+    wanted = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    wanted += [line for extra in extras for line in project["project"]["optional-dependencies"][extra]]
+    needed = closure([line for line in wanted if not line.startswith("unveil[")])
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
     pairs = [(name, version) for name, _, version in (line.partition("==") for line in lines)]
     return [(name, version) for name, version in pairs if canonicalize_name(name) in needed]
