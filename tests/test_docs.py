@@ -2,11 +2,13 @@
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 spec = importlib.util.spec_from_file_location("render", ROOT / "docs" / "render.py")
@@ -80,3 +82,17 @@ def imported(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(sys.modules, name, module)
     found.loader.exec_module(module)
     return module
+
+
+def test_the_starts_on_clusters_are_valid_shell_and_yaml() -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    scripts, manifests = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("bash", "yaml"))
+    assert len(scripts) >= 7
+    for script in scripts:
+        checked = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stderr
+    kinds = [yaml.safe_load(manifest) for manifest in manifests]
+    assert [one["kind"] for one in kinds] == ["PyTorchJob", "RayJob"]
+    workers = kinds[0]["spec"]["pytorchReplicaSpecs"]["Worker"]
+    assert workers["replicas"] == 7
+    assert workers["template"]["spec"]["containers"][0]["command"][:3] == ["python", "-m", "unveil"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil import files
+from unveil import files, ranks
 from unveil.errors import DamagedError
 
 BLOCK = 1 << 22
@@ -158,5 +158,6 @@ def set_aside(path: Path) -> Path:
     while target.exists() or target.is_symlink():
         number += 1
         target = path.with_name(f"{path.name}.damaged-{number}")
-    path.replace(target)
+    if ranks.current().first:
+        path.replace(target)
     return target

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from unveil import ranks
 from unveil.errors import DamagedError, UnveilError
 
 _PART = re.compile(r"\.(.+)\.(\d+)\.part")
@@ -22,8 +23,12 @@ _PART = re.compile(r"\.(.+)\.(\d+)\.part")
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place when the block ends without an error.
 
-    A device, pipe, folder or link in that place is refused: it would be replaced by a plain file.
+    A device, pipe, folder or link in that place is refused: it would be replaced by a plain file. Of processes that
+    train together only the first writes: what the others write is lost.
     """
+    if not ranks.current().first:
+        yield Path(os.devnull)
+        return
     check_replaceable(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -52,6 +57,12 @@ def check_replaceable(path: Path) -> None:
         kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
         what = kinds.get(stat.S_IFMT(mode), "a device")
         raise UnveilError(f"{path} is {what} and would be replaced by a file: give the path of a regular file")
+
+
+def remove(path: Path) -> None:
+    """Delete a file where it exists; of processes that train together the first one does."""
+    if ranks.current().first:
+        path.unlink(missing_ok=True)
 
 
 def is_leftover(path: Path) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from unveil import ranks
 from unveil.errors import UnveilError
 from unveil.settings import Machine
 
@@ -15,7 +16,8 @@ def pick_device(name: str) -> torch.device:
     """The device of a setting; `auto` prefers cuda, then mps, then cpu."""
     if name == "auto":
         if torch.cuda.is_available():
-            return torch.device("cuda")
+            together = ranks.current()
+            return torch.device("cuda", together.local) if together.count > 1 else torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(name)

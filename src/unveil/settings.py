@@ -242,6 +242,8 @@ class Machine:
     """Processes that decode image files."""
     checkpoint_seconds: float = 120
     """At most so many seconds of work are lost to a crash."""
+    sync_batchnorm: bool = False
+    """Several GPUs: BatchNorm of the tail takes the statistics of the whole batch, not of each GPU's part."""
     cache_views: int = 0
     """Views of each image whose trunk output is kept on disk for the discovery stage; 0: compute them fresh."""
     cache_gb: float | None = None

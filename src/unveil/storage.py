@@ -8,12 +8,13 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from unveil import ranks
 from unveil.errors import UnveilError
 from unveil.files import clear_leftovers, disk_error
 
@@ -67,8 +68,18 @@ def fingerprint_file(path: Path) -> str:
 def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
     """Lock a folder while the block runs. Other processes wait, or get an error where `wait` is false.
 
-    What killed processes have left half written in it is deleted.
+    What killed processes have left half written in it is deleted. Processes that train together enter and leave the
+    block together, under a lock of the first.
     """
+    together = ranks.current()
+    with _locked(folder, wait) if together.first else nullcontext():
+        together.wait()
+        yield
+        together.wait()
+
+
+@contextmanager
+def _locked(folder: Path, wait: bool) -> Iterator[None]:
     while True:
         with os.fdopen(_open_lock(folder), "rb+", buffering=0) as lock:
             try:

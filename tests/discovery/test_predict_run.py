@@ -98,7 +98,7 @@ def test_embeddings_are_kept_where_asked(folders: tuple[Path, Path], tmp_path: P
 
 
 def test_the_command_uses_the_store_it_is_given(run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from unveil.cli import own
+    from unveil.cli import large
 
     given: list[Path | None] = []
 
@@ -110,6 +110,6 @@ def test_the_command_uses_the_store_it_is_given(run: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("unveil.discovery.predict_run.predict_run", noted)
     monkeypatch.setenv("UNVEIL_STORE", str(tmp_path / "usual"))
-    own.predict(run, tmp_path, store=tmp_path / "mine")
-    own.predict(run, tmp_path)
+    large.predict(run, tmp_path, store=tmp_path / "mine")
+    large.predict(run, tmp_path)
     assert given == [tmp_path / "mine", tmp_path / "usual"]

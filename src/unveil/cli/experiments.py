@@ -1,10 +1,11 @@
 """Commands for experiments: run a recipe, repeat the paper's tables, measure speed."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from unveil import ranks
 from unveil.cli.output import AsJson, print_json, print_table
 from unveil.errors import UnveilError
 
@@ -57,7 +58,9 @@ def run(
 
     folder = out or default_folder(settings, changed=bool(set_))
     record = run_recipe(settings, out=folder, stages=store or default_store(), root=root, resume=resume)
-    _print_scores(record, folder, json)
+    if ranks.current().first:
+        _print_scores(record, folder, json)
+    ranks.leave()
 
 
 def demo(*, out: Path | None = None, seed: int = 0, json: AsJson = False) -> None:
@@ -110,6 +113,11 @@ def paper(
     seeds: int | None = None,
     imbalance: float | None = None,
     jobs: int = 1,
+    engine: Literal["local", "ray"] = "local",
+    address: str | None = None,
+    launcher: str | None = None,
+    plan: Path | None = None,
+    only: str | None = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     out: Path = Path("results/paper"),
     runs: Path = Path("runs/paper"),
@@ -133,6 +141,16 @@ def paper(
         How many times more items the first class has than the last.
     jobs
         Number of runs at the same time.
+    engine
+        local: processes on this machine. ray: tasks on a Ray cluster (pip install 'unveil[ray]').
+    address
+        The address of a running Ray cluster. Default: one with as many CPUs as --jobs is started here.
+    launcher
+        Start every run as a command of its own after this one, for example --launcher "srun -n 1".
+    plan
+        Only write a file with one command for each missing run, for any scheduler.
+    only
+        Execute this run alone and print no table: what the commands of --plan and --launcher do.
     dry_run
         Only print the missing runs and an estimate of their time.
     out
@@ -152,6 +170,8 @@ def paper(
 
     if jobs < 1 or (seeds is not None and seeds < 1):
         raise UnveilError("--jobs and --seeds are counts: give 1 or more")
+    if address is not None and engine != "ray":
+        raise UnveilError("--address is that of a Ray cluster: add --engine ray")
     if experiment is None:
         found = command.overview()
         if json:
@@ -159,6 +179,14 @@ def paper(
         else:
             print_table(("name", "what", "rows"), [tuple(one.values()) for one in found])
         return
+    options = {
+        "seeds": seeds,
+        "imbalance": imbalance,
+        "root": root and root.resolve(),
+        "store": store and store.resolve(),
+    }
+    fixed = {"data": data, "scale": scale, "out": out.resolve(), "runs": runs.resolve()}
+    given = [experiment, *(f"--{key}={value}" for key, value in (fixed | options).items() if value is not None)]
     rows = command.run(
         experiment,
         data=data,
@@ -172,6 +200,9 @@ def paper(
         root=root,
         store=store,
         console=Console(markup=False, stderr=json),
+        where=command.Where(
+            engine=engine, address=address, launcher=launcher, plan=plan, only=only, command=tuple(given)
+        ),
     )
     if json:
         print_json(rows)

@@ -1,11 +1,12 @@
 """The command line. Everything heavy is imported inside the command that needs it, so that help answers at once."""
 
+import os
 import sys
 
 from cyclopts import App, CycloptsError
 
 from unveil import __version__
-from unveil.cli import cache, data, doctor, experiments, licenses, own, results
+from unveil.cli import cache, data, doctor, experiments, large, licenses, own, results
 from unveil.errors import UnveilError
 
 app = App(
@@ -14,7 +15,7 @@ app = App(
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-groups = (experiments, own, results, doctor, licenses)
+groups = (experiments, own, large, results, doctor, licenses)
 for command in (*(command for group in groups for command in group.COMMANDS), data.app, cache.app):
     app.command(command)
 app.register_install_completion_command(help="Install completion for your shell.")
@@ -22,6 +23,8 @@ app.register_install_completion_command(help="Install completion for your shell.
 
 def main() -> None:
     """Entry point: user errors are printed on one line and exit with code 2."""
+    if "RANK" in os.environ:  # torch's DDP warns of what is meant to be so
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     try:
         app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (UnveilError, CycloptsError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Commands for own data: discover, predict, classes, trust."""
+"""Commands for own data: discover, classes, trust."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from unveil import ranks
 from unveil.cli.output import AsJson, print_json, print_table
 from unveil.errors import UnveilError
 
@@ -198,6 +199,10 @@ def _only_with_known_new(**options: object) -> None:
 
 
 def _print_result(record: dict[str, Any], folder: Path) -> None:
+    first = ranks.current().first
+    ranks.leave()  # the first of processes that train together has written the run
+    if not first:
+        return
     from unveil.pages.words import SUMMARY
     from unveil.runs.export import formats_for
     from unveil.runs.reader import load
@@ -206,45 +211,10 @@ def _print_result(record: dict[str, Any], folder: Path) -> None:
         print(f"{SUMMARY.get(key, key)}: {sentence}")
     for warning in record["warnings"]:
         print(f"warning: {warning}")
-    _print_skipped(record["skipped"])
+    print_skipped(record["skipped"])
     print(f"run directory: {folder}")
     best = "folders" if "folders" in formats_for(load(folder)) else "csv"
     print(f"next: unveil review {folder}, then unveil export {folder} --format {best}")
-
-
-def predict(
-    run: Path, inputs: Path, /, *, coverage: float | None = None, out: Path | None = None, store: Path | None = None
-) -> None:
-    """Label new items by a finished run: a known class, a novel cluster, or neither.
-
-    Parameters
-    ----------
-    run
-        The run directory of `unveil discover` or `unveil run`.
-    inputs
-        A folder of images, one image, or an array, of the kind that the run was made from.
-    coverage
-        Label an item `neither` if it lies farther from the training items than this share of them do from each other,
-        for example 0.95. Default: never.
-    out
-        A CSV file. Default: print it.
-    store
-        Directory in which embeddings are stored for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
-    """
-    if coverage is not None and not 0 < coverage <= 1:
-        raise UnveilError(f"--coverage is {coverage}: give a share, above 0 and at most 1")
-    from unveil import files
-    from unveil.discovery.predict_run import predict_run
-    from unveil.storage import default_store
-
-    lines, skipped = predict_run(run, inputs, coverage=coverage, embeddings=store or default_store())
-    text = files.sheet_text(["id", "label", "kind", "probability"], lines)
-    if out is None:
-        print(text, end="")
-    else:
-        files.write(out, text)
-        print(f"written: {out}, {len(lines)} items")
-    _print_skipped(skipped)
 
 
 def classes(
@@ -357,7 +327,7 @@ def _number(n_novel: str) -> int | None:
     return int(n_novel)
 
 
-def _print_skipped(names: list[str]) -> None:
+def print_skipped(names: list[str]) -> None:
     if names:
         print(f"{len(names)} file(s) could not be read as images and were left out:")
         for name in names[:20]:
@@ -366,4 +336,4 @@ def _print_skipped(names: list[str]) -> None:
             print(f"  … and {len(names) - 20} more, listed in record.json")
 
 
-COMMANDS = (discover, predict, classes, trust)
+COMMANDS = (discover, classes, trust)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil import checksums
+from unveil import checksums, ranks
 from unveil.data.views import Draw
 from unveil.errors import DamagedError
 from unveil.files import write_json
@@ -101,7 +101,8 @@ class CachedViews:
             for seed in draw.seeds:
                 if seed is not None:
                     chosen = self._choose(chosen, np.random.default_rng(seed), first=not chosen.any())
-                views.append(self._read(draw.rows, chosen if seed is not None else np.zeros_like(chosen)))
+                taken = chosen if seed is not None else np.zeros_like(chosen)
+                views.append(self._read(draw.rows[draw.part], taken[draw.part]))
             yield tuple(views)
 
     def _choose(self, last: NDArray[np.int64], generator: np.random.Generator, *, first: bool) -> NDArray[np.int64]:
@@ -127,6 +128,10 @@ def build(path: Path, layout: Layout, chunks: Iterator[tuple[int, int, Tensor]],
     `sample` of the features for its ranges.
     """
     started = time.monotonic()
+    if not ranks.current().first:  # it computes its part of the chunks, and another rank writes them
+        for _ in chunks:
+            continue
+        return
     path.mkdir(parents=True, exist_ok=True)
     with (path / "views.bin").open("wb") as file:
         if hasattr(os, "posix_fallocate"):  # a full disk is an error here, not a crash at some later write

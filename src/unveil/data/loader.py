@@ -1,14 +1,14 @@
 """Batches of an epoch. Their order and their views are functions of (seed, epoch, step)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from unveil import rng
+from unveil import ranks, rng
 from unveil.data.task import UNLABELLED
 from unveil.data.views import Draw, Views
 
@@ -26,10 +26,28 @@ class Batch:
     step: int
     rows: Tensor | None = None
     """(B,): the row of each item in the data set."""
+    part: slice = field(default_factory=lambda: slice(None))
+    """Of processes that train together each has the views of its own part of the batch."""
 
     @property
     def labelled(self) -> int:
         return len(self.y)
+
+    @property
+    def size(self) -> int:
+        """B: the rows of all parts together."""
+        return len(self.views[0] if self.rows is None else self.rows)
+
+    def whole(self, outputs: Tensor, copies: int = 1) -> Tensor:
+        """Outputs (copies · B, …) for the whole batch, of which `outputs` are those for the views of this process.
+
+        `copies`: how many outputs there are of each row, as blocks one below the other.
+        """
+        together = ranks.current()
+        if together.count == 1:
+            return outputs
+        rows = outputs.view(copies, -1, *outputs.shape[1:]).transpose(0, 1)  # (b, copies, …)
+        return together.gather_with_gradient(rows, self.size).transpose(0, 1).flatten(0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +82,17 @@ class Loader:
 
     def epoch(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from step `skip` on."""
-        order = self._batches(epoch)
-        draws = [Draw(rows, self._seeds(epoch, step)) for step, rows in enumerate(order) if step >= skip]
+        order, together = self._batches(epoch), ranks.current()
+        draws = [
+            Draw(rows, self._seeds(epoch, step), together.part(len(rows)))
+            for step, rows in enumerate(order)
+            if step >= skip
+        ]
         for step, (draw, views) in enumerate(zip(draws, self.views.stream(draws), strict=True), start=skip):
             y = self.labels[draw.rows]
             known = torch.from_numpy(y[y != UNLABELLED]).to(self.device, non_blocking=True)
             rows = torch.from_numpy(draw.rows).to(self.device, non_blocking=True)
-            yield Batch(views=views, y=known, epoch=epoch, step=step, rows=rows)
+            yield Batch(views=views, y=known, epoch=epoch, step=step, rows=rows, part=draw.part)
 
     def _seeds(self, epoch: int, step: int) -> tuple[int | None, ...]:
         seeds: list[int | None] = [rng.number(self.seed, f"view{i}", epoch, step) for i in range(self.n_views)]

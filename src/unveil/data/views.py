@@ -5,7 +5,7 @@ order; for image files worker processes decode ahead.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +30,8 @@ class Draw:
 
     rows: NDArray[np.int64]
     seeds: tuple[int | None, ...]
+    part: slice = field(default_factory=lambda: slice(None))
+    """The rows whose views are wanted. They are the same as in the views of all rows."""
 
 
 class Views(Protocol):
@@ -64,14 +66,16 @@ class ImageViews:
     def stream(self, draws: Sequence[Draw]) -> Iterator[tuple[Tensor, ...]]:
         for draw in draws:
             x = self.items.index_select(0, torch.from_numpy(draw.rows).to(self.device, non_blocking=True))
-            yield tuple(self._view(x, seed) for seed in draw.seeds)
+            yield tuple(self._view(x, seed, draw.part) for seed in draw.seeds)
 
-    def _view(self, x: Tensor, seed: int | None) -> Tensor:
+    def _view(self, x: Tensor, seed: int | None, part: slice) -> Tensor:
         if seed is None:
-            return augment.normalise(x, self.mean, self.std)
+            return augment.normalise(x[part], self.mean, self.std)
         generator = rng.seeded(seed, self.device)
-        x = augment.normalise(augment.draw(x, self.config, generator), self.mean, self.std)
-        return augment.noisy(x, self.config.noise, generator) if self.config.noise else x
+        x = augment.draw(x, self.config, generator)
+        if not self.config.noise:
+            return augment.normalise(x[part], self.mean, self.std)
+        return augment.noisy(augment.normalise(x, self.mean, self.std), self.config.noise, generator)[part]
 
 
 class VectorViews:
@@ -110,7 +114,7 @@ class VectorViews:
             x = (torch.from_numpy(self.items[draw.rows]).to(self.device, non_blocking=True) - self.mean) / self.scale
             x = x.float()
             clean = x if x.ndim == 2 else x[:, 0]
-            yield tuple(clean if seed is None else self._perturbed(x, seed) for seed in draw.seeds)
+            yield tuple((clean if seed is None else self._perturbed(x, seed))[draw.part] for seed in draw.seeds)
 
     def _perturbed(self, x: Tensor, seed: int) -> Tensor:
         generator = rng.seeded(seed, self.device)
@@ -163,13 +167,15 @@ class _Decoder(TorchDataset[list[Tensor] | str]):
             return str(error)
 
     def _decode(self, draw: Draw) -> list[Tensor]:
-        generators = [None if seed is None else np.random.default_rng(seed) for seed in draw.seeds]
-        views: list[list[NDArray[np.uint8]]] = [[] for _ in generators]
-        for row in draw.rows:
-            picture = read_image(self.files[row], at_least=self.config.size or 0)
-            for view, generator in zip(views, generators, strict=True):
+        views: list[list[NDArray[np.uint8]]] = [[] for _ in draw.seeds]
+        for place in range(len(draw.rows))[draw.part]:
+            picture = read_image(self.files[draw.rows[place]], at_least=self.config.size or 0)
+            for view, seed in zip(views, draw.seeds, strict=True):
+                # a generator for each row: no row has to be decoded for the draws of another
                 view.append(
-                    center(picture, self.config) if generator is None else crop(picture, self.config, generator)
+                    center(picture, self.config)
+                    if seed is None
+                    else crop(picture, self.config, np.random.default_rng((seed, place)))
                 )
         return [torch.from_numpy(np.stack(view)) for view in views]
 

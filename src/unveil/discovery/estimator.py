@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unveil import log
+from unveil import log, ranks
 from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
@@ -129,7 +129,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
                 f"fit takes X and y, and no {', '.join(unknown)}: every item has the same weight; leave it out"
             )
         check_parameters(self.get_params(deep=False))
-        console = log.console(verbose=bool(self.verbose))
+        console = log.console(verbose=bool(self.verbose) and ranks.join().first)
         self._input_notes: list[str] = []
         items = input_checks.read_items(self, X, reset=True)
         classes, labels = read_labels(y, len(items))
@@ -170,7 +170,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
             "discovery.steps": self.steps,
             "rehearsals": self.rehearsals,
             "machine.device": self.device,
-            "seed": _seed(self.random_state),
+            "seed": ranks.current().from_first(lambda: _seed(self.random_state)),
         }
         overrides = [f"{key}={value}" for key, value in chosen.items() if value is not None]
         name = None if self.recipe is None else str(self.recipe)

@@ -1,11 +1,14 @@
 """`unveil predict RUN INPUTS`: label new items by a finished run."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
+from unveil.data.items import Items
 from unveil.data.known_new import read_new
 from unveil.data.sheets import Columns
 from unveil.discovery.predictor import Predictor
@@ -17,6 +20,67 @@ from unveil.runs.review_log import LOG
 NEITHER = "neither"
 
 
+@dataclass(frozen=True)
+class Labels:
+    """Labels of the items that can be read."""
+
+    label: list[str]
+    kind: list[str]
+    """known, novel or neither."""
+    confidence: NDArray[np.float32]
+    readable: NDArray[np.bool_]
+    """(n,): which of the items these are."""
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """A finished run as something that labels items.
+
+    `coverage`: label an item `neither` if it lies farther from the training items than this share of them do from each
+    other.
+    """
+
+    predictor: Predictor
+    classes: list[tuple[str, str]]
+    """Name and kind of each class."""
+    names: tuple[str, ...]
+    """The columns that the items of the run had."""
+    columns: Columns
+    coverage: float | None = None
+
+    @staticmethod
+    def load(
+        run: Path, *, coverage: float | None = None, embeddings: Path | None = None, device: str = "auto"
+    ) -> "Labeller":
+        """`embeddings`: the directory of stored embeddings; None: they are not stored."""
+        record = read_record(run)
+        predictor = Predictor.load(run, device=device, embeddings=embeddings)
+        columns = Columns.from_json(record["source"].get("columns", {}))
+        return Labeller(predictor, _classes(run, record), tuple(record["columns"]), columns, coverage)
+
+    def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
+        """The items of a file or folder, with the columns of the run, and their ids."""
+        table = self.predictor.preparation.table
+        return read_new(path, self.names, self.columns, as_table=table is not None, others_allowed=True)
+
+    def __call__(self, items: Items, given: str, console: Console) -> Labels:
+        """The labels of items; `given` names them in errors."""
+        encoded, readable = self.predictor.encoded(items, console, given=given)
+        found, confidence = list[tuple[str, str]](), [np.zeros(0, dtype=np.float32)]
+        for space in self.predictor.spaces(encoded):
+            p = self.predictor.probabilities(space)
+            best, unlike = p.argmax(axis=1), self._unlike(space)
+            found += [(NEITHER, NEITHER) if far else self.classes[one] for one, far in zip(best, unlike, strict=True)]
+            confidence.append(p.max(axis=1))
+        label, kind = [name for name, _ in found], [kind for _, kind in found]
+        return Labels(label, kind, np.concatenate(confidence), readable)
+
+    def _unlike(self, space: NDArray[np.float32]) -> NDArray[np.bool_]:
+        if self.coverage is None:
+            return np.zeros(len(space), dtype=bool)
+        return self.predictor.unlikeness(space) > self.coverage
+
+
 def predict_run(
     run: Path,
     inputs: Path,
@@ -25,27 +89,18 @@ def predict_run(
     embeddings: Path | None = None,
     console: Console | None = None,
 ) -> tuple[list[tuple[str, str, str, str]], list[str]]:
-    """(id, label, kind, probability) of each item that can be read, and the ids of the others. Classes have the names
-    that the review gave them.
-
-    `coverage`: label an item `neither` if it lies farther from the training items than this share of them do from each
-    other. `embeddings`: the directory of stored embeddings.
-    """
-    console = console or Console(stderr=True, markup=False)
-    record = read_record(run)
-    predictor = Predictor.load(run, embeddings=embeddings)
-    classes = _classes(run, record)
-    columns, table = Columns.from_json(record["source"].get("columns", {})), predictor.preparation.table
-    items, ids = read_new(inputs, record["columns"], columns, as_table=table is not None, others_allowed=True)
-    encoded, readable = predictor.encoded(items, console, given=str(inputs))
-    lines, rows = [], iter(np.flatnonzero(readable))
-    for space in predictor.spaces(encoded):
-        p = predictor.probabilities(space)
-        unlike = np.zeros(len(p), dtype=bool) if coverage is None else predictor.unlikeness(space) > coverage
-        for best, probability, neither in zip(p.argmax(axis=1), p.max(axis=1), unlike, strict=True):
-            label, kind = (NEITHER, NEITHER) if neither else classes[best]
-            lines.append((ids[next(rows)], label, kind, f"{probability:.4f}"))
-    return lines, [ids[row] for row in np.flatnonzero(~readable)]
+    """(id, label, kind, probability) of each item that can be read, and the ids of the others."""
+    labeller = Labeller.load(run, coverage=coverage, embeddings=embeddings)
+    items, ids = labeller.read(inputs)
+    labels = labeller(items, str(inputs), console or Console(stderr=True, markup=False))
+    rows = zip(
+        (ids[row] for row in np.flatnonzero(labels.readable)),
+        labels.label,
+        labels.kind,
+        (f"{one:.4f}" for one in labels.confidence),
+        strict=True,
+    )
+    return list(rows), [ids[row] for row in np.flatnonzero(~labels.readable)]
 
 
 def _classes(run: Path, record: dict[str, Any]) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from unveil import files, recipe, rng
+from unveil import files, ranks, recipe, rng
 from unveil.checksums import set_aside
 from unveil.data import catalog
 from unveil.data.dataset import Dataset, Split
@@ -83,8 +83,9 @@ def run_recipe(
     With corrections, labels of a review join those of the known classes and `data.n_novel` says how many classes are
     left; then no scores are computed.
     """
-    console = console or Console(stderr=True, markup=False)  # a path may have [brackets]
-    check_directory(out, settings, resume=resume)
+    together = ranks.join()
+    console = console or Console(stderr=True, markup=False, quiet=not together.first)  # a path may have [brackets]
+    check_directory(out, settings, resume=resume or ranks.restarted())
     if (record := finished(out, console)) is not None:
         return record
     dataset = catalog.load(settings.data.name, root)
@@ -143,7 +144,8 @@ def run_own_data(
     `sample`: take at most so many known and so many new items.
     Without a recipe or settings, the recipe depends on the kind of the items; `overrides` change settings of a recipe.
     """
-    console = console or Console(stderr=True, markup=False)
+    together = ranks.join()
+    console = console or Console(stderr=True, markup=False, quiet=not together.first)
     begun = time.monotonic()
     task = read_task(known, new, columns)
     if sample is not None:
@@ -308,9 +310,11 @@ class _Run:
                 result.confidence[index] = corrections.confidence.get(task.id_of(int(row)), result.confidence[index])
         result.predictor.save(out)
         contents = self._contents(result, names, self._record(result, skipped, begun, still_novel), config)
-        record = write(out, replace(contents, n_known=contents.n_known - still_novel))
-        (out / "checkpoint.safetensors").unlink(missing_ok=True)
-        shutil.rmtree(out / "work", ignore_errors=True)  # work files of the rehearsals
+        contents = replace(contents, n_known=contents.n_known - still_novel)
+        record = ranks.current().from_first(lambda: write(out, contents))
+        files.remove(out / "checkpoint.safetensors")
+        if ranks.current().first:
+            shutil.rmtree(out / "work", ignore_errors=True)  # work files of the rehearsals
         return record
 
     def _record(

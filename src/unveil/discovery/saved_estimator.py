@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from unveil import recipe
+from unveil import ranks, recipe
 from unveil.data.items import Items
 from unveil.data.labels import Classes
 from unveil.data.task import UNLABELLED, Task
@@ -30,29 +30,27 @@ def save(estimator: Any, folder: Path, items: Items | None) -> None:
     result: Discovery = estimator._result
     names, new = class_names(task, estimator.n_novel_), task.labels == UNLABELLED
     estimator._predictor.save(folder)
-    record = write(
-        folder,
-        Contents(
-            ids=task.ids or [f"{row:06d}" for row in range(len(task))],
-            new=new,
-            given=["" if label == UNLABELLED else names[label] for label in task.labels],
-            labels=result.labels,
-            classes=names,
-            n_known=len(task.known),
-            confidence=result.confidence,
-            typicality=result.typicality,
-            kmeans=result.kmeans,
-            features=result.features,
-            paths=[] if items is None else [str(path.resolve()) for path in items.paths],
-            pictures=None if items is None or items.kind != "images" else items.array,
-            inputs=None if items is None else estimator._predictor.preparation.shown(items),
-            texts=() if items is None else items.texts,
-            columns=_columns(estimator),
-            record=_record(estimator, folder),
-            config=recipe.dump(estimator._settings_used),
-            history=result.history,
-        ),
+    contents = Contents(
+        ids=task.ids or [f"{row:06d}" for row in range(len(task))],
+        new=new,
+        given=["" if label == UNLABELLED else names[label] for label in task.labels],
+        labels=result.labels,
+        classes=names,
+        n_known=len(task.known),
+        confidence=result.confidence,
+        typicality=result.typicality,
+        kmeans=result.kmeans,
+        features=result.features,
+        paths=[] if items is None else [str(path.resolve()) for path in items.paths],
+        pictures=None if items is None or items.kind != "images" else items.array,
+        inputs=None if items is None else estimator._predictor.preparation.shown(items),
+        texts=() if items is None else items.texts,
+        columns=_columns(estimator),
+        record=_record(estimator, folder),
+        config=recipe.dump(estimator._settings_used),
+        history=result.history,
     )
+    record = ranks.current().from_first(lambda: write(folder, contents))
     sizes = np.bincount(result.labels, minlength=len(names)).tolist()
     write_card(folder, record, dict(zip(names, sizes, strict=True)))
 

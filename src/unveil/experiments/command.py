@@ -1,6 +1,8 @@
 """`unveil paper`: run a table or figure of the paper."""
 
 import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,36 @@ from rich.table import Table
 
 from unveil import files
 from unveil import storage as stores
-from unveil.errors import UnveilError
+from unveil.errors import UnveilError, suggest
 from unveil.experiments import experiment as experiments
-from unveil.experiments import maps, output, plan
+from unveil.experiments import launch, maps, output, plan
+from unveil.experiments.plan import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """Where the runs of a table are executed: in this process and its children unless something else is given."""
+
+    engine: str = "local"
+    address: str | None = None
+    launcher: str | None = None
+    plan: Path | None = None
+    only: str | None = None
+    command: tuple[str, ...] = ()
+    """Arguments of `unveil paper` that lead to the same plan."""
+
+    def execute(
+        self, todo: list[Run], store: Path, root: Path | None, jobs: int
+    ) -> Iterable[tuple[Run, launch.Attempt]] | None:
+        """The runs as they finish; None: they are executed here."""
+        if self.launcher is not None:
+            return launch.by_launcher(todo, self.launcher, jobs, self.command)
+        if self.engine == "ray":
+            return launch.on_ray(todo, store=store, root=root, jobs=jobs, address=self.address)
+        return None
+
+
+HERE = Where()
 
 
 def overview() -> list[dict[str, Any]]:
@@ -34,6 +63,7 @@ def run(
     root: Path | None,
     store: Path | None,
     console: Console,
+    where: Where = HERE,
 ) -> list[dict[str, Any]]:
     """Run what is missing, then print the table and write its files. Returns the rows of the table."""
     chosen = experiments.scale(scale, data)
@@ -43,6 +73,12 @@ def run(
     estimates = [planned.estimate(run) for run in todo]
     total = sum(len(runs_of_row) for runs_of_row in planned.runs.values())
     console.print(f"{planned.experiment.title}: {total - len(todo)} of {total} runs are done", soft_wrap=True)
+    if where.only is not None:
+        return _run_one(planned, where.only, store or stores.default_store(), root, console)
+    if where.plan is not None:
+        files.write(where.plan, launch.plan_text(todo, where.command))
+        console.print(f"written: {where.plan}, {len(todo)} commands", soft_wrap=True)
+        return []
     if dry_run:
         _announce(planned, todo, estimates, console)
         return []
@@ -52,7 +88,8 @@ def run(
     if todo:
         console.print(f"{len(todo)} to run: {plan.total(estimates, jobs)}", soft_wrap=True)
     stages = store or stores.default_store()
-    failed = plan.execute(todo, jobs=jobs, store=stages, root=root, console=console)
+    elsewhere = where.execute(todo, stages, root, jobs)
+    failed = plan.execute(todo, jobs=jobs, store=stages, root=root, console=console, elsewhere=elsewhere)
     console.print(output.shown(planned))
     written = output.write(planned, planned.folder)
     if planned.experiment.shape == "map" and not failed:
@@ -63,6 +100,17 @@ def run(
     if failed:
         raise UnveilError(f"{len(failed)} of {len(todo)} runs failed; the first: {failed[0][1]}")
     return [dict(zip(output.HEADER, row, strict=True)) for row in output.cells(planned)]
+
+
+def _run_one(planned: plan.Plan, name: str, store: Path, root: Path | None, console: Console) -> list[dict[str, Any]]:
+    """Execute one run of a plan and print no table: what `--plan` and `--launcher` call."""
+    found = {run.record.stem: run for runs in planned.runs.values() for run in runs}
+    if name not in found:
+        raise UnveilError(f"--only is '{name}', which is no run of this table{suggest(name, list(found))}")
+    failed = plan.execute([found[name]], jobs=1, store=store, root=root, console=console)
+    if failed:
+        raise UnveilError(failed[0][1])
+    return []
 
 
 def _writable(folder: Path) -> None:

@@ -7,13 +7,13 @@ import statistics
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from unveil import files, recipe
+from unveil import claims, files, recipe
 from unveil.errors import UnveilError
 from unveil.experiments.experiment import Experiment, Row, Scale, settings
 from unveil.settings import Settings
@@ -31,6 +31,10 @@ class Run:
     settings: Settings
     record: Path
     folder: Path
+
+    def resolved(self) -> "Run":
+        """The run with absolute paths, for processes that start elsewhere."""
+        return replace(self, record=self.record.resolve(), folder=self.folder.resolve())
 
     def done(self) -> Record | None:
         record: Record | None = files.read_json(self.record) if self.record.exists() else None
@@ -106,8 +110,19 @@ def title_of(resolved: Settings) -> str:
     return f"{resolved.discovery.method}-{identity(settings=table)[:8]}-seed{resolved.seed}"
 
 
-def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, console: Console) -> list[tuple[Run, str]]:
-    """Execute the runs; returns those that failed, and why. An interrupted run continues where it stopped."""
+def execute(
+    todo: list[Run],
+    *,
+    jobs: int,
+    store: Path,
+    root: Path | None,
+    console: Console,
+    elsewhere: Iterable[tuple[Run, Callable[[], None]]] | None = None,
+) -> list[tuple[Run, str]]:
+    """Execute the runs; returns those that failed, and why. An interrupted run continues where it stopped.
+
+    `elsewhere`: runs that are executed by somebody else, as they finish, each with a function that raises its error.
+    """
     failed: list[tuple[Run, str]] = []
     count = 0
 
@@ -129,10 +144,14 @@ def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, conso
             warned = "".join(f"; {warning.partition(':')[0]}" for warning in record.get("warnings", ()))
             console.print(f"{what}: ACC {acc:.1f} %, {seconds:.0f} s{warned}", soft_wrap=True)
 
+    if elsewhere is not None:
+        for run, attempt in elsewhere:
+            finish(run, attempt)
+        return failed
     if jobs == 1:
         progress = Console(stderr=True, markup=False, quiet=console.quiet)
         for run in todo:
-            finish(run, lambda run=run: _execute_run(run, store, root, progress))  # type: ignore[misc]
+            finish(run, lambda run=run: execute_run(run, store, root, progress))  # type: ignore[misc]
         return failed
     context = multiprocessing.get_context("spawn")
     threads = max(1, len(os.sched_getaffinity(0)) // jobs) if hasattr(os, "sched_getaffinity") else 1
@@ -145,7 +164,7 @@ def execute(todo: list[Run], *, jobs: int, store: Path, root: Path | None, conso
             while waiting or running:
                 while waiting and len(running) < jobs:  # no more than that: nothing is queued when Ctrl-C comes
                     run = waiting.pop(0)
-                    running[pool.submit(_execute_run, run, store, root, None)] = run
+                    running[pool.submit(execute_run, run, store, root, None)] = run
                 for future in wait(running, timeout=0.2, return_when=FIRST_COMPLETED).done:
                     finish(running.pop(future), future.result)
                 if interrupt.asked:
@@ -166,12 +185,17 @@ def _worker(threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _execute_run(run: Run, store: Path, root: Path | None, console: Console | None) -> None:
+def execute_run(run: Run, store: Path, root: Path | None, console: Console | None) -> None:
+    """Execute a run and write its record, unless another process has done so or does."""
     from unveil.discovery.run import run_recipe
 
     console = console or Console(quiet=True)
-    record = run_recipe(run.settings, out=run.folder, stages=store, root=root, resume=True, console=console)
-    files.write_json(run.record, record)
+
+    def make() -> None:
+        record = run_recipe(run.settings, out=run.folder, stages=store, root=root, resume=True, console=console)
+        files.write_json(run.record, record)
+
+    claims.once(run.record, make)  # others, on other machines perhaps, may work on the same table
 
 
 def total(estimates: Iterable[float | None], jobs: int = 1) -> str:

@@ -85,8 +85,9 @@ class Outputs:
 def encode_pair(model: Model, batch: Batch, *, separate: bool = False) -> Outputs:
     """Encode both views in one pass, or in two where `separate`; a single row has no statistics of its own."""
     if separate and len(batch.views[0]) > 1:
-        return Outputs(model.encode(batch.views[0]), model.encode(batch.views[1]), batch.y)
-    z, z_hat = model.encode(torch.cat(batch.views)).chunk(2)
+        z, z_hat = (batch.whole(model.encode(view)) for view in batch.views)
+        return Outputs(z, z_hat, batch.y)
+    z, z_hat = batch.whole(model.encode(torch.cat(batch.views)), copies=2).chunk(2)
     return Outputs(z, z_hat, batch.y)
 
 

@@ -100,7 +100,8 @@ class DTC(Method):
         assert batch.rows is not None
         rows = self.position[batch.rows]
         views = batch.views if variant == "pi" and age >= 0 else batch.views[:1]
-        q, *q_hat = self._assignments(self.model.encode(torch.cat(views))).chunk(len(views))
+        z = batch.whole(self.model.encode(torch.cat(views)), copies=len(views))
+        q, *q_hat = self._assignments(z).chunk(len(views))
         divergence = F.kl_div(q.clamp_min(1e-12).log(), self.targets[rows], reduction="batchmean")
         losses = {"kl": divergence / q.shape[1]}  # averaged over classes too, as published
         weight = config.consistency * sigmoid_rampup(max(age, 0), config.rampup)

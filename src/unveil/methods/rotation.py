@@ -25,7 +25,7 @@ class Rotation(Method):
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         x, turns = self._turned(batch)
-        z = self.model.encode(x)
+        z = batch.whole(self.model.encode(x), copies=4 if self.config.rotations == "all" else 1)
         losses = {"rotation": F.cross_entropy(self.rotation_head(z), turns)}
         if self.config.known_weight and batch.labelled:
             # the labelled rows come first; with all four turns of each image these are the upright copies
@@ -34,14 +34,15 @@ class Rotation(Method):
         return losses
 
     def _turned(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The turned images of this process, and the turns of the whole batch."""
         x = batch.views[0]
         if self.config.rotations == "all":
             copies = torch.cat([torch.rot90(x, turn, (2, 3)) for turn in range(4)])  # (4 B, C, h, w)
-            turns = torch.arange(4, device=x.device).repeat_interleave(len(x))
+            turns = torch.arange(4, device=x.device).repeat_interleave(batch.size)
             return _channels_last(copies), turns
         generator = rng.generator(self.config.seed, "rotation", batch.epoch, batch.step, device=x.device)
-        turns = torch.randint(4, (len(x),), generator=generator, device=x.device)
-        return turned(x, turns), turns
+        turns = torch.randint(4, (batch.size,), generator=generator, device=x.device)
+        return turned(x, turns[batch.part]), turns
 
 
 def turned(x: Tensor, turns: Tensor) -> Tensor:

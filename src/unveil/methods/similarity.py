@@ -56,7 +56,7 @@ class LearnSimilarity(Method):
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         with self.model.autocast():
-            h = self.model.trunk(batch.views[0]).detach()
+            h = batch.whole(self.model.trunk(batch.views[0]).detach())
             logits = self.similarity(h).float()
         same = (batch.y[:, None] == batch.y).long()
         return {"pairs": F.cross_entropy(logits.flatten(0, 1), same.flatten())}
@@ -79,7 +79,7 @@ class Pairwise(Method):
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
         with self.model.autocast():
-            h = self.model.trunk(batch.views[0])
+            h = batch.whole(self.model.trunk(batch.views[0]))
             z = self.model.encoder.tail(h).float()
             same = self.similarity.same(h.detach())
         return {"pairs": self._loss(self.model.novel_head(z).softmax(dim=1), same)}

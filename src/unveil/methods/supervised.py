@@ -11,5 +11,5 @@ class Supervised(Method):
     """High-level features from the labels of the known classes."""
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        z = self.model.encode(batch.views[0])
+        z = batch.whole(self.model.encode(batch.views[0]))
         return {"ce": F.cross_entropy(self.model.known_head(z), batch.y)}

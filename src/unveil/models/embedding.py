@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from unveil import checksums, storage
+from unveil import checksums, ranks, storage
 from unveil.data.items import Images, Items, Vectors
 from unveil.data.pictures import read_image
 from unveil.errors import DamagedError, UnveilError
@@ -81,8 +81,10 @@ class Embedding:
             return None
 
     def _computed(self, items: Items, skip_unreadable: bool) -> Vectors:
-        read = self._of_texts(items) if items.kind == "texts" else self._of_images(items, skip_unreadable)
-        return np.concatenate(list(read))
+        together = ranks.current()
+        own = items.take(together.part(len(items)))
+        read = self._of_texts(own) if items.kind == "texts" else self._of_images(own, skip_unreadable)
+        return together.gather(torch.from_numpy(np.concatenate(list(read))), len(items)).numpy()
 
     def _of_texts(self, items: Items) -> Iterator[Vectors]:
         encode = text_encoder(self.name, self.device)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from unveil import files
+from unveil import files, ranks
 from unveil.data.loader import Batch, Loader
 from unveil.errors import UnveilError
 from unveil.methods.method import Method
@@ -20,6 +20,7 @@ from unveil.training.progress import Progress
 from unveil.training.schedule import learning_rate
 
 Metrics = dict[str, Any]
+LossesOf = Callable[[Batch], dict[str, Tensor]]
 
 
 def train(
@@ -36,11 +37,12 @@ def train(
     """Train for `config.epochs`; returns the metrics by epoch.
 
     With a `folder` training goes on from the checkpoint there and leaves checkpoints and `metrics.jsonl` in it; without
-    one nothing is written. `made_from` is a hash of the data, which a checkpoint must have too. `after_epoch`
-    evaluates, and what it returns joins the epoch's mean losses. No step waits for the device: values are read for
-    checkpoints, log lines and at the end of an epoch alone.
+    one nothing is written; of processes that train together the first writes. `made_from` is a hash of the data, which
+    a checkpoint must have too. `after_epoch` evaluates, and what it returns joins the epoch's mean losses. No step
+    waits for the device: values are read for checkpoints, log lines and at the end of an epoch alone.
     """
     path = None if folder is None else folder / checkpoint.NAME
+    together = ranks.current()
 
     # The optimizer, and the state of an interrupted training where there is one.
     optimizer = make_optimizer(config, method.trained())
@@ -48,13 +50,14 @@ def train(
     sums = {name: torch.tensor(value, device=loader.device) for name, value in state["sums"].items()}
     history: list[Metrics] = state["history"]
     steps, step = loader.steps(), int(state["step"])
+    losses_of = together.averaging(method.losses, method.trained())
     saved = time.monotonic()
     started = saved - state["seconds"]
 
     def save(epoch: int, step: int) -> None:
         nonlocal saved
         saved = time.monotonic()
-        if path is None:
+        if path is None or not together.first:
             return
         totals = {name: value.item() for name, value in sums.items()}
         record = {"epoch": epoch, "step": step, "sums": totals, "seconds": saved - started, "history": history}
@@ -68,21 +71,23 @@ def train(
                 method.before_epoch(epoch)
             # The steps of the epoch, from where an interrupted one stopped.
             for batch in loader.epoch(epoch, skip=step):
-                method.train(sum(map(len, batch.views)) > 1)  # BatchNorm has no statistics of a single row
+                method.train(batch.size * len(batch.views) > 1)  # BatchNorm has no statistics of a single row
                 rate = learning_rate(config, epoch + batch.step / steps)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
-                losses = step_on(batch, method, optimizer)
+                losses = step_on(batch, method, optimizer, losses_of)
                 for name, value in losses.items():
                     sums[name] = sums.get(name, 0.0) + value.detach()
                 progress.advance(epoch, losses, rate)
-                if interrupt.asked or time.monotonic() - saved > every_seconds:
+                stop = together.any(interrupt.asked)
+                if stop or time.monotonic() - saved > every_seconds:
                     save(epoch, batch.step + 1)
-                if interrupt.asked:
+                if stop:
                     raise KeyboardInterrupt
             # The end of the epoch: mean losses, evaluation, metrics, checkpoint.
             means = {name: value.item() / steps for name, value in sums.items()}
             check_finite(means, config)
+            together.equalize(method)
             method.eval()
             method.after_epoch()
             metrics = {
@@ -97,7 +102,7 @@ def train(
             if folder is not None:
                 files.write(folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in history))
             save(epoch + 1, 0)
-            if interrupt.asked:  # interrupted during the evaluation
+            if together.any(interrupt.asked):  # interrupted during the evaluation
                 raise KeyboardInterrupt
     return history
 
@@ -110,9 +115,14 @@ def make_optimizer(config: Stage, parameters: list[nn.Parameter]) -> torch.optim
     return torch.optim.SGD(parameters, momentum=config.momentum, nesterov=config.nesterov, **common)
 
 
-def step_on(batch: Batch, method: Method, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """One step: forward, backward, update. Returns the losses, which the device may still be computing."""
-    losses = method.losses(batch)
+def step_on(
+    batch: Batch, method: Method, optimizer: torch.optim.Optimizer, losses_of: LossesOf | None = None
+) -> dict[str, Tensor]:
+    """One step: forward, backward, update. Returns the losses, which the device may still be computing.
+
+    `losses_of`: the method's losses with a backward pass that averages gradients over processes; None: in this one.
+    """
+    losses = (losses_of or method.losses)(batch)
     optimizer.zero_grad(set_to_none=True)
     torch.autograd.backward(torch.stack(list(losses.values())).sum())
     optimizer.step()

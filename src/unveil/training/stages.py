@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from unveil import rng
+from unveil import ranks, rng
 from unveil.data.loader import Loader
 from unveil.errors import UnveilError
 from unveil.methods.catalog import make_method, method_class
@@ -89,9 +89,9 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
     model.novel_head = head = head.to(training.device)
     made_from = ""
     if folder is not None:
-        made_from = starting_point(training)
-        training.tell(checkpoint.set_aside_damaged(folder / checkpoint.NAME))
-        training.tell(checkpoint.set_aside_other_cache(folder / checkpoint.NAME, made_from))
+        made_from, path = starting_point(training), folder / checkpoint.NAME
+        training.tell(ranks.current().from_first(lambda: checkpoint.set_aside_damaged(path)))
+        training.tell(ranks.current().from_first(lambda: checkpoint.set_aside_other_cache(path, made_from)))
     if config.novel_head == "weights":
         if not load_head(head, training.settings.encoder, "novel_head"):
             raise UnveilError(

@@ -4,6 +4,7 @@ Finished stages, k-means clusters and the trunk cache are stored under a hash of
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import nn
 
-from unveil import checksums, files, recipe, storage
+from unveil import checksums, files, ranks, recipe, storage
 from unveil.data.cached_views import CachedViews
 from unveil.data.items import Items
 from unveil.data.loader import Loader
@@ -72,13 +73,14 @@ def train_or_reuse(
     with storage.locked(folder):
         weights = folder / "model.safetensors"
         for path in (weights, folder / checkpoint.NAME):
-            training.tell(checkpoint.set_aside_damaged(path))
+            training.tell(ranks.current().from_first(partial(checkpoint.set_aside_damaged, path)))
         description = folder / "stage.json"
         if not weights.exists():
             history = train_stage(training, stage, config, method, loader, folder, evaluate)
             _describe(description, stage, table, history)
             checkpoint.save_model(weights, weights_of)  # last: it marks the stage as finished
-            (folder / checkpoint.NAME).unlink(missing_ok=True)
+            files.remove(folder / checkpoint.NAME)
+            ranks.current().wait()  # for the weights, which all load
             _MADE.add(folder)
         elif folder not in _MADE:
             training.console.print(f"{stage}: reused from {folder}", soft_wrap=True)
@@ -153,8 +155,8 @@ def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> L
     task, seed = training.task, training.settings.seed
 
     def fit() -> Labels:
-        labels: Labels = KMeans(task.n_clusters, n_init=10, random_state=seed).fit(_points(training, where)).labels_
-        return labels.astype(np.int64)
+        points, algorithm = _points(training, where), KMeans(task.n_clusters, n_init=10, random_state=seed)
+        return ranks.current().from_first(lambda: algorithm.fit(points).labels_.astype(np.int64))
 
     if training.storage is None:
         return fit()

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from unveil import rng
+from unveil import ranks, rng
 from unveil.data.items import Items
 from unveil.data.task import Task, Truth
 from unveil.data.views import Views, make_views
@@ -75,6 +75,8 @@ class Training:
         s = self.settings
         seed = s.rotation.seed if s.rotation.epochs else s.supervised.seed
         encoder = build_encoder(s.encoder, self.views.shape, rng.generator(seed, "encoder"))
+        if s.machine.sync_batchnorm:
+            encoder.tail = ranks.current().sync_batchnorm(encoder.tail)
         known = linear_head(encoder.dim, max(1, len(self.task.known)), rng.generator(seed, "known head"))
         load_head(known, s.encoder, "known_head")
         novel = linear_head(encoder.dim, 1, rng.generator(s.seed, "novel head"))  # discovery draws its own

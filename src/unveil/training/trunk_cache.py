@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from unveil import files, rng
+from unveil import files, ranks, rng
 from unveil import storage as store
 from unveil.data.cached_views import CachedViews, Layout, build, complete, smaller
 from unveil.data.loader import clean_draws
@@ -77,7 +77,7 @@ def _usable(path: Path, tell: Callable[[str], None]) -> bool:
     try:
         return complete(path)
     except DamagedError as error:
-        (path / "layout.json").unlink()
+        files.remove(path / "layout.json")
         tell(str(error))
         return False
 
@@ -109,9 +109,10 @@ def _output_shape(source: Views, model: Model) -> tuple[int, ...]:
 def _outputs(source: Views, model: Model, views: int, console: Console) -> Iterator[tuple[int, int, Tensor]]:
     """(first row, view, trunk features) for every chunk and view; view 0 is the clean one."""
     model.eval()
-    chunks = clean_draws(np.arange(len(source)), CHUNK)
+    chunks, together = clean_draws(np.arange(len(source)), CHUNK), ranks.current()
     for chunk in track(chunks, "trunk cache", console=console, transient=True, disable=not console.is_terminal):
         first = int(chunk.rows[0])
         seeds = [None, *(rng.number(0, f"cached view {view}", 0, first) for view in range(views))]
-        for view, (x,) in enumerate(source.stream([Draw(chunk.rows, (seed,)) for seed in seeds])):
-            yield first, view, model.trunk(x)
+        part = together.part(len(chunk.rows))
+        for view, (x,) in enumerate(source.stream([Draw(chunk.rows, (seed,), part) for seed in seeds])):
+            yield first, view, together.gather(model.trunk(x), len(chunk.rows))

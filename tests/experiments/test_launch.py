@@ -1,0 +1,63 @@
+"""Runs of a table as commands of their own: the plan file, and a launcher that starts them."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from unveil import files
+from unveil.errors import UnveilError
+from unveil.experiments import command, experiment, launch, plan
+
+GIVEN = ("table3", "--data=digits", "--seeds=1")
+
+
+def planned(folder: Path) -> list[plan.Run]:
+    found = experiment.load("table3", "digits")
+    return plan.make_plan(found, experiment.scale("desk", "digits"), 1, out=folder, runs=folder / "runs").missing()
+
+
+def paper(folder: Path, **where: object) -> list[dict[str, object]]:
+    options = {"data": "digits", "scale": "desk", "seeds": 1, "imbalance": None, "jobs": 2, "dry_run": False}
+    places = {"out": folder, "runs": folder / "runs", "root": None, "store": folder / "store"}
+    quiet = Console(quiet=True)
+    return command.run("table3", **options, **places, console=quiet, where=command.Where(command=GIVEN, **where))  # type: ignore[arg-type]
+
+
+def test_a_plan_has_a_command_for_each_missing_run(tmp_path: Path) -> None:
+    todo = planned(tmp_path)
+    files.write_json(todo[0].record, {"method": "ncl", "seconds": {"discovery": 1.0}})
+    paper(tmp_path, plan=tmp_path / "commands.txt")
+    lines = (tmp_path / "commands.txt").read_text().splitlines()
+    expected = [sys.executable, "-m", "unveil", "paper", *GIVEN]
+    assert [shlex.split(line) for line in lines] == [[*expected, "--only", run.record.stem] for run in todo[1:]]
+
+
+def test_a_launcher_starts_every_run_and_tells_which_failed(tmp_path: Path) -> None:
+    todo = planned(tmp_path)[:3]
+    program = tmp_path / "launcher.py"
+    program.write_text(
+        "import pathlib, sys\n"
+        "name = sys.argv[sys.argv.index('--only') + 1]\n"
+        "pathlib.Path(sys.argv[1], name).touch()\n"
+        f"sys.exit('unveil: no memory' if name == {todo[1].record.stem!r} else 0)\n"
+    )
+    (tmp_path / "started").mkdir()
+    launcher = shlex.join([sys.executable, str(program), str(tmp_path / "started")])
+    failed = {}
+    for run, attempt in launch.by_launcher(todo, launcher, 2, GIVEN):
+        try:
+            attempt()
+        except UnveilError as error:
+            failed[run.record.stem] = str(error)
+    assert {path.name for path in (tmp_path / "started").iterdir()} == {run.record.stem for run in todo}
+    assert failed == {todo[1].record.stem: "no memory"}
+
+
+def test_a_launcher_or_a_run_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UnveilError, match="cannot be started"):
+        list(launch.by_launcher(planned(tmp_path)[:1], "no-such-launcher -n 1", 1, GIVEN))
+    with pytest.raises(UnveilError, match="is no run of this table"):
+        paper(tmp_path, only="ncl-00000000-seed0")
