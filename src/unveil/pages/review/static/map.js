@@ -21,7 +21,8 @@ export function mapView() {
   const canvas = h("canvas", { class: "map", tabindex: 0, role: "img", "aria-label": "Map of all items. Select classes in the list beside it." });
   const tip = h("div", { class: "tip", hidden: true }, h("canvas", { width: 112, height: 112 }), h("div", {}));
   const legend = h("ul", { class: "legend", "aria-label": "Classes" });
-  const hint = h("p", { class: "muted hint" }, "Draw around items to see them. Wheel or two fingers: zoom. Shift and drag: move the map. 0: whole map.");
+  const touch = window.matchMedia("(pointer: coarse), (max-width: 860px)").matches;
+  const hint = h("p", { class: "muted hint" }, touch ? "Draw around items to see them. Two fingers zoom and move." : "Draw around items to see them. Wheel or two fingers: zoom. Shift and drag: move the map. 0: whole map.");
   const note = h("p", { class: "note", role: "status", hidden: true }, "A quick map; a finer one is being drawn.");
   const stage = h("div", { class: "stage" }, canvas, tip, hint, note);
   const title = h("h2", {}, "Classes");
