@@ -5,8 +5,8 @@ from typing import Any
 
 from unveil import recipe, storage
 from unveil.data.sheets import Columns
-from unveil.discovery.constraints import decided, steered_labels
-from unveil.discovery.run import Corrections, run_own_data, run_recipe
+from unveil.discovery.constraints import Corrections, decided, steered_labels
+from unveil.discovery.run import run_own_data, run_recipe
 from unveil.errors import UnveilError
 from unveil.runs.corrections import REJECTED, current_state
 from unveil.runs.edited_scores import EditedScores

@@ -23,7 +23,7 @@ from unveil.data.items import Rows
 from unveil.data.known_new import USUAL, read_task
 from unveil.data.sheets import Columns
 from unveil.data.task import UNLABELLED, Task, Truth, make_task
-from unveil.discovery.constraints import kept_names
+from unveil.discovery.constraints import Corrections, kept_names
 from unveil.discovery.count import check_count
 from unveil.discovery.describe import class_names, environment, summary
 from unveil.discovery.directories import check_directory, check_request
@@ -46,26 +46,6 @@ MOST_KNOWN = 5000
 """Labelled items of a data set that are kept in the run directory beside the unlabelled ones."""
 KMEANS_INPUT_VALUES = 30_000_000
 """k-means on the inputs is skipped if they have more values than this: it would take too long."""
-
-
-@dataclass(frozen=True)
-class Corrections:
-    """Corrections of a review, to be used in a new run."""
-
-    labels: Mapping[str, str]
-    """Labels of new items by their id."""
-    rejected: Mapping[str, str]
-    """Ids of items that were rejected from a class, and that class."""
-    confidence: Mapping[str, float]
-    """How sure those labels are, by id: naming a class does not make its items right."""
-    unnamed: tuple[str, ...]
-    """Classes of `labels` that have no name yet: they are novel classes still."""
-    clusters: Mapping[str, str]
-    """The clusters of all other new items by id: clusters that are discovered again keep these names."""
-    taken: tuple[str, ...]
-    """Names that no other cluster may get."""
-    source: str
-    """Path of the reviewed run, and a hash of its review."""
 
 
 def run_recipe(
