@@ -34,6 +34,8 @@ def pinned() -> list[tuple[str, str]]:
     needed = closure([line for line in wanted if not line.startswith("unveil[")])
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line]
     pairs = [(name, version) for name, _, version in (line.partition("==") for line in lines)]
+    if missing := needed - {canonicalize_name(name) for name, _ in pairs}:
+        sys.exit(f"constraints.txt does not pin {', '.join(sorted(missing))}: add them")
     return [(name, version) for name, version in pairs if canonicalize_name(name) in needed]
 
 
@@ -51,7 +53,7 @@ def closure(wanted: list[str]) -> set[str]:
                 seen.add((name, part))
                 with suppress(metadata.PackageNotFoundError):
                     waiting += [(Requirement(line), part) for line in metadata.requires(name) or ()]
-    return {name for name, _ in seen}
+    return {str(name) for name, _ in seen}
 
 
 def before() -> dict[str, list[str]]:

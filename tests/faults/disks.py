@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .kills import reference, scratch
+from .kills import chosen, reference, scratch
 from .outcomes import Outcomes
 from .processes import Command, Fault
 from .scenes import commands, half_written, judged
 
-BLOCK = 4096
-LEAST, ROOM = 8 * BLOCK, "2g"
+ROOM = "2g"
+"""More than the trunk cache leaves free."""
 
 
 @contextmanager
@@ -38,27 +38,27 @@ def remount(folder: Path, options: str) -> None:
 
 
 def full_disks(outcomes: Outcomes, count: int, *, most: int = 4) -> Counter[str]:
-    """Run on disks of `count` sizes, so that each write is one that fails, then with room; returns failed files."""
+    """Fill the disk just before a file is written, at up to `count` writes of each command, and make room again;
+    returns the files that could not be written."""
     failed: Counter[str] = Counter()
     with scratch() as folder:
         for command in commands(folder, most):
-            expected, _, _ = reference(command, folder / f"{command.name}-reference")
-            needed = _used(folder / f"{command.name}-reference")
-            for number in range(count):
-                size = LEAST + int((needed - LEAST) * (number + 0.5) / count) // BLOCK * BLOCK
-                with small_disk(folder / "disk", size) as mounted:
+            expected, _, changes = reference(command, folder / f"{command.name}-reference")
+            opened = [change if change.startswith("open") else "" for change in changes]
+            for number in chosen(opened, count):
+                with small_disk(folder / "disk", ROOM) as mounted:
                     if not mounted:
                         outcomes.add("full disk", "not tried")
                         return failed
-                    outcome, file = _full(command, folder / "disk", expected)
+                    outcome, file = _full(command, folder / "disk", number, expected)
                     outcomes.add("full disk", *outcome)
                     failed[file] += 1
     return failed
 
 
-def _full(command: Command, disk: Path, expected: Any) -> tuple[tuple[str, str], str]:
+def _full(command: Command, disk: Path, number: int, expected: Any) -> tuple[tuple[str, str], str]:
     """Outcome, and the file that could not be written."""
-    fault = Fault(messages=disk.parent)
+    fault = Fault(messages=disk.parent, fill_at=number)
     code, messages = command.finish(disk, fault)
     if "Traceback" in messages or code not in (0, 2):
         return ("traceback", f"{code} {messages[-700:]}"), ""
@@ -68,12 +68,8 @@ def _full(command: Command, disk: Path, expected: Any) -> tuple[tuple[str, str],
         return ("silently wrong", f"left {left}"), ""
     match = re.search(r"the disk is full: (\S+) could not", messages)
     remount(disk, f"size={ROOM}")
-    return judged(command, disk, expected, fault=fault), "" if match is None else Path(match[1]).name
-
-
-def _used(folder: Path) -> int:
-    """Bytes that a disk needs for the files of a folder."""
-    return sum(-(-max(path.stat().st_size, 1) // BLOCK) * BLOCK for path in folder.rglob("*"))
+    outcome = judged(command, disk, expected, fault=Fault(messages=disk.parent))
+    return outcome, "" if match is None else Path(match[1]).name
 
 
 def read_only(outcomes: Outcomes, *, most: int = 4) -> None:

@@ -67,9 +67,11 @@ def kills_at_changes(outcomes: Outcomes, most: int) -> Counter[str]:
 
 
 def chosen(changes: list[str], most: int) -> list[int]:
-    """Numbers of changes, counted from 1: the first of each kind of each file, then others spread over the run."""
-    first = {named(change): number for number, change in reversed(list(enumerate(changes, start=1)))}
-    others = [number for number in range(1, len(changes) + 1) if number not in first.values()]
+    """Numbers of changes, counted from 1: the first of each kind of each file, then others spread over the run.
+    Empty ones are left out."""
+    numbers = {number: named(change) for number, change in enumerate(changes, start=1) if change}
+    first = {kind: number for number, kind in reversed(numbers.items())}
+    others = [number for number in numbers if number not in first.values()]
     room = most - len(first)
     picked = sorted(first.values()) if room <= 0 else [*first.values(), *others[:: max(1, -(-len(others) // room))]]
     return sorted(picked[:: max(1, -(-len(picked) // most))])

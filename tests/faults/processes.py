@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -27,6 +28,8 @@ class Fault:
 
     kill_at: int = 0
     """It is killed just before its change of that number; 0: never."""
+    fill_at: int = 0
+    """All room on its disk is taken just before its change of that number; 0: never."""
     journal: Path | None = None
     """A file to which the names of all changed files are written."""
     messages: Path | None = None
@@ -148,8 +151,15 @@ def _prepare(folder: str, fault: Fault) -> None:
     if fault.clock_back:
         real, looks = time.time, iter(range(10**9))
         time.time = lambda: real() - 3600 * next(looks)
-    if fault.kill_at or fault.journal is not None:
+    if fault.kill_at or fault.fill_at or fault.journal is not None:
         sys.addaudithook(_Changes(folder, fault))
+
+
+def fill(disk: Path) -> None:
+    """Leave no free room on a mounted disk in memory."""
+    status = os.statvfs(disk)
+    used = max(1, status.f_blocks - status.f_bfree) * status.f_frsize
+    subprocess.run(["mount", "-o", f"remount,size={used}", str(disk)], check=True)
 
 
 class _Changes:
@@ -173,3 +183,5 @@ class _Changes:
             os.write(self.journal, f"{event} {path.removeprefix(self.folder)}\n".encode())
         if self.count == self.fault.kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.count == self.fault.fill_at:
+            fill(Path(self.folder))
