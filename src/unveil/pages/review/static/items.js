@@ -40,7 +40,7 @@ function preview() {
   const title = h("strong", { class: "id" });
   const facts = h("dl", {});
   const text = h("p", { class: "text", hidden: true });
-  const node = h("aside", { class: "preview", "aria-label": "Item" }, picture, title, text, facts);
+  const node = h("aside", { class: "preview", "aria-label": "Item", tabindex: 0 }, picture, title, text, facts);
   let shown = null;
   let timer = 0;
 
