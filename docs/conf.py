@@ -20,7 +20,6 @@ extensions = [
     "cyclopts.sphinx_ext",
 ]
 exclude_patterns = ["_build"]
-suppress_warnings = ["toc.not_included"]  # a page that others link to need not be in the side bar
 myst_heading_anchors = 4
 nb_execution_mode = "off"  # a test runs the notebooks; the site shows what they gave
 
