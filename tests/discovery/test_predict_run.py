@@ -113,3 +113,20 @@ def test_the_command_uses_the_store_it_is_given(run: Path, monkeypatch: pytest.M
     large.predict(run, tmp_path, store=tmp_path / "mine")
     large.predict(run, tmp_path)
     assert given == [tmp_path / "mine", tmp_path / "usual"]
+
+
+def test_a_table_for_a_run_on_arrays_keeps_columns_that_are_constant(tmp_path: Path) -> None:
+    x, y = blobs(6, 30)
+    np.savez(tmp_path / "known.npz", X=x[y < 4], y=y[y < 4])
+    np.savez(tmp_path / "new.npz", X=x[y >= 4])
+    options: dict[str, Any] = {"overrides": ["data.n_novel=2", "rehearsals=0"], "console": Console(quiet=True)}
+    run_own_data(tmp_path / "known.npz", tmp_path / "new.npz", out=tmp_path / "run", stages=tmp_path / "s", **options)
+    rows = x[y >= 4].copy()
+    rows[:, 3] = 0.5
+    head, lines = ",".join(f"c{place}" for place in range(rows.shape[1])), [",".join(map(str, row)) for row in rows]
+    (tmp_path / "more.csv").write_text("\n".join([head, *lines]))
+    (tmp_path / "narrow.csv").write_text("\n".join(line.rpartition(",")[0] for line in [head, *lines]))
+    quiet = Console(quiet=True)
+    assert len(predict_run(tmp_path / "run", tmp_path / "more.csv", console=quiet)[0]) == len(rows)
+    with pytest.raises(UnveilError, match=r"vectors of 8 numbers, and .* holds vectors of 7: give the same columns"):
+        predict_run(tmp_path / "run", tmp_path / "narrow.csv", console=quiet)

@@ -143,8 +143,13 @@ def read_new(
     ids = sheet.ids or item_ids("new", len(sheet.table))
     if as_table:
         return Items("table", sheet.table), ids
-    if sheet.table.text is not None or not names:
+    if sheet.table.text is not None or not (names or others_allowed):
         return items_of(sheet.table, columns, path)[0], ids
+    if not names:  # the fit was on arrays: every column of numbers counts, also one that is constant here
+        numbers = [name for name, column in sheet.table.columns.items() if column.dtype != object and column.ndim == 1]
+        return Items.of(matrix_of(sheet.table, numbers, path)) if numbers else items_of(sheet.table, columns, path)[
+            0
+        ], ids
     order = column_order(sheet.table.names, names, path, others_allowed=others_allowed)
     chosen = sheet.table.names if isinstance(order, slice) else [sheet.table.names[place] for place in order]
     return Items.of(matrix_of(sheet.table, chosen, path)), ids

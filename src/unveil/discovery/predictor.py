@@ -215,7 +215,13 @@ class Predictor:
         self.preparation.check_kind(items, given)
         if self.preparation.encoder is None and self.preparation.side is None and self.mean is None:
             self._check_images(items, given)
-        return self.preparation.encoded(items, console)
+        encoded, readable = self.preparation.encoded(items, console)
+        if encoded.kind == "vectors" and 1 < self.n_inputs != encoded.array.shape[-1]:
+            raise UnveilError(
+                f"the fit was on vectors of {self.n_inputs} numbers, and {given} holds vectors of "
+                f"{encoded.array.shape[-1]}: give the same columns"
+            )
+        return encoded, readable
 
     def _check_images(self, items: Items, given: str) -> None:
         """Images that go into the network as they are must have the size of those of the fit."""
