@@ -1,8 +1,9 @@
 """What a review asks of the next fit: which items have which class, and what its clusters are called.
 
 Clusters that somebody decided about (named, merged, split, filled by hand, or kept apart by a "no") are given to the
-fit as labels, so that merges, splits and "different" hold. Before that, items that nobody placed vote again with their
-neighbors: a changed class attracts others. Items that were rejected from a class never go back to it.
+fit as labels, so that merges, splits and "different" hold. Before that, the less typical items of the other clusters
+vote again with their neighbors: a changed class attracts others. Items that were rejected from a class never go back
+to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data.neighbor_graph import neighbor_graph
-from unveil.numerics import Labels, Matrix, match_clusters, unit_rows, whitening, within_class_covariance
+from unveil.numerics import Labels, Matrix, match_clusters, typicality, unit_rows, whitening, within_class_covariance
 from unveil.runs.corrections import REJECTED, State
 from unveil.runs.decisions import folded_labels
 
@@ -64,15 +65,18 @@ def decided(state: State) -> set[int]:
 def steered_labels(state: State) -> Labels:
     """(n,): the class of every item after the review, where items that nobody placed have voted again.
 
-    Clusters keep their numbers. A cluster that is a known class counts to that class. Nobody is left rejected.
+    Clusters keep their numbers, and those that have a name keep their items. A cluster that is a known class counts to
+    that class. Nobody is left rejected.
     """
     run, labels = state.run, folded_labels(state)
-    fixed = ~run.new | (state.by_hand & (labels != REJECTED))
+    named = [cluster for cluster, meaning in state.meanings.items() if meaning.named]
+    fixed = (~run.new | state.by_hand | np.isin(labels, named)) & (labels != REJECTED)
     if not run.has_features or len(labels) > ROWS or len(labels) <= NEIGHBORS or fixed.all():
         return labels
     rejected = np.flatnonzero(labels == REJECTED)
     vectors = np.asarray(run.features, dtype=np.float32)
     placed = labels != REJECTED
+    fixed[placed] |= _typical(vectors[placed], labels[placed])
     index = np.unique(labels[placed], return_inverse=True)[1]
     shaped = vectors @ whitening(within_class_covariance(vectors[placed], index), SHRINKAGE)
     neighbors = neighbor_graph(unit_rows(shaped.astype(np.float32)), NEIGHBORS).neighbors
@@ -87,6 +91,15 @@ def steered_labels(state: State) -> Labels:
             break
         labels = found
     return labels
+
+
+def _typical(vectors: Matrix, labels: Labels) -> NDArray[np.bool_]:
+    """(n,): whether an item is among the more typical half of its class, so that no class loses all of its items."""
+    cosines, typical = typicality(vectors, labels), np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        typical[members[np.argsort(-cosines[members], kind="stable")[: -(-len(members) // 2)]]] = True
+    return typical
 
 
 def _votes(labels: Labels, neighbors: NDArray[np.int64], weights: Matrix, classes: Labels) -> Matrix:

@@ -19,7 +19,7 @@ from unveil import files, ranks, recipe, rng
 from unveil.checksums import set_aside
 from unveil.data import catalog
 from unveil.data.dataset import Dataset, Split
-from unveil.data.items import Rows
+from unveil.data.items import Items, Rows
 from unveil.data.known_new import USUAL, read_task
 from unveil.data.sheets import Columns
 from unveil.data.task import UNLABELLED, Task, Truth, make_task
@@ -360,12 +360,18 @@ class _Run:
             inputs=self.preparation.shown(items),
             columns=task.columns,
             texts=items.texts,
-            words=image_words(self.preparation.encoder, task.items.array[rows], names) if items.are_images else (),
+            words=self._words(items, names),
             truth=self.true_labels,
             record=record,
             config=config,
             history=result.history,
         )
+
+    def _words(self, items: Items, names: list[str]) -> tuple[str, ...]:
+        """Names that a frozen encoder of images and words proposes for the classes; none by other encoders."""
+        if self.preparation.encoder is None or not items.are_images:
+            return ()
+        return tuple(image_words(self.preparation.encoder, self.task.items.array[self.rows], names))
 
     def _keep_rejected_away(self, result: Discovery, names: list[str], rejected: Mapping[str, str]) -> None:
         """Move items that were rejected from a class to their next most likely class."""
