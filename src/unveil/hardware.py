@@ -3,6 +3,8 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -78,3 +80,24 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor()
+
+
+ONE_THREAD_ROWS = 20_000
+"""Up to so many rows one thread is quicker: threads of several libraries would wait for each other."""
+
+
+@contextmanager
+def threads_for(rows: int) -> Iterator[None]:
+    """Compute in one thread inside the block where there are few rows, and in as many as usual where there are more."""
+    if rows > ONE_THREAD_ROWS:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -4,6 +4,7 @@ The same steps serve vectors and images, data sets and people's own data; the se
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import not_rehearsed, rehearse
 from unveil.discovery.scaled import scale
 from unveil.errors import UnveilError
+from unveil.hardware import threads_for
 from unveil.methods.catalog import METHODS, method_class
 from unveil.methods.method import Method
 from unveil.models.inference import features
@@ -160,6 +162,12 @@ def discover(
         warnings=tuple(notes),
         seed=settings.seed,
     )
+
+
+def few_threads(task: Task, settings: Settings) -> AbstractContextManager[None]:
+    """One thread for a discovery on few vectors that trains nothing: there it is quicker than several."""
+    trains = task.items.kind != "vectors" or method_class(settings.discovery.method).trains
+    return nullcontext() if trains else threads_for(len(task))
 
 
 def _check_start(settings: Settings) -> None:

@@ -16,7 +16,7 @@ from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
 from unveil.discovery import input_checks, saved_estimator
-from unveil.discovery.discover import Discovery, discover
+from unveil.discovery.discover import Discovery, discover, few_threads
 from unveil.discovery.encoding import encode_items
 from unveil.discovery.notebook import NotebookDisplay
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
@@ -152,7 +152,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
             self.n_features_in_ = encoded.array.shape[-1] if encoded.kind == "vectors" else 1
         keep = len(task) <= MOST_KEPT_ROWS
         encoded_task = replace(task, items=encoded)
-        result = discover(encoded_task, settings, preparation, console=console, keep_features=keep)
+        with few_threads(encoded_task, settings):
+            result = discover(encoded_task, settings, preparation, console=console, keep_features=keep)
         for warning in (*self._input_notes, *encoder_warning(items, settings, self.encoder), *result.warnings):
             warnings.warn(warning, UserWarning, stacklevel=2)
         self._keep(replace(result, training=None), classes, task, settings)

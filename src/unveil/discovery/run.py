@@ -27,7 +27,7 @@ from unveil.discovery.constraints import Corrections, kept_names
 from unveil.discovery.count import check_count
 from unveil.discovery.describe import class_names, environment, summary
 from unveil.discovery.directories import check_directory, check_request
-from unveil.discovery.discover import Discovery, discover
+from unveil.discovery.discover import Discovery, discover, few_threads
 from unveil.discovery.encoding import encode_items
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.preparation import Preparation
@@ -269,16 +269,17 @@ class _Run:
         out, settings, task = self.storage.run, self.settings, self.task
         config = recipe.dump(settings)
         files.write(out / "config.toml", config)
-        result = discover(
-            task,
-            settings,
-            self.preparation,
-            truth=self.truth,
-            storage=self.storage,
-            console=self.console,
-            rows=self.rows,
-            keep_features=True,
-        )
+        with few_threads(task, settings):
+            result = discover(
+                task,
+                settings,
+                self.preparation,
+                truth=self.truth,
+                storage=self.storage,
+                console=self.console,
+                rows=self.rows,
+                keep_features=True,
+            )
         result = replace(result, warnings=(*notes, *result.warnings))
         names = class_names(task, result.predictor.n_novel)
         still_novel = 0 if corrections is None else len(corrections.unnamed)
