@@ -13,10 +13,9 @@ def test_agreement_rises_at_the_number_that_the_data_has() -> None:
 
 def test_it_decides_between_the_numbers_around_what_known_classes_say() -> None:
     x, _ = blobs(5, 60)
-    about = float(np.log(4)), 0.3
-    alone = -np.square((np.log(np.arange(1, 21)) - about[0]) / about[1]) / 2
-    assert np.argmax(alone) + 1 == 4
-    assert weigh(x, 20, 0, about=about).likeliest == 5
+    before = -np.square((np.log(np.arange(1, 21)) - np.log(4)) / 0.3) / 2
+    assert np.argmax(before) + 1 == 4
+    assert weigh(x, 20, 0, before=before).likeliest == 5
 
 
 def test_a_rise_counts_beside_fewer_and_more_clusters() -> None:

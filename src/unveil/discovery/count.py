@@ -1,7 +1,8 @@
 """Estimate the number of novel classes from known classes; labels of novel classes are never used.
 
-The share of pairs of rows that are as near to each other as rows of one class says about how many classes there are
-(`count_pairs`), and the agreement of clusterings decides between the numbers around that (`count_agreement`).
+Two criteria say about how many classes there are, and how far they may be off: the share of pairs of rows that are as
+near to each other as rows of one class (`count_pairs`), and how strongly clusters are connected (`count_connections`).
+The agreement of clusterings decides between the numbers around that (`count_agreement`).
 `count_compare` has two other criteria that are only shown. Where unlabelled items may be of known classes, those that
 are recognised as known are left out.
 """
@@ -11,10 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unveil.discovery.clusters import kmeans
 from unveil.discovery.count_agreement import ROWS, Curve, weigh
 from unveil.discovery.count_compare import by_labels, by_probes
+from unveil.discovery.count_connections import weigh_connections
 from unveil.discovery.count_pairs import LEAST_CLASSES, weigh_pairs
 from unveil.discovery.known_neighbors import recognise
 from unveil.errors import UnveilError
@@ -107,12 +110,18 @@ def estimate_classes(
         candidates, mixed = unlabelled[recognised.unlabelled[~recognised.known]], False
     usual_most = max(1, (MOST if known >= 2 else MOST_UNLABELLED) if most is None else most)
     limit = max(1, min(usual_most + (known if mixed else 0), len(candidates) // LEAST_SIZE, _distinct(candidates)))
-    curves, about = list[Curve](), FEW_KNOWN if known else None
+    curves, numbers, before = list[Curve](), np.arange(1, limit + 1), None
     if known >= LEAST_CLASSES and len(labelled) >= 2 * known:
         by_pairs = weigh_pairs(labelled, y, candidates, limit, seed)
-        curves, about = [by_pairs.curve()], (by_pairs.mean, by_pairs.spread)
-    evidence = weigh(candidates, limit, seed, rows, about)
-    number = evidence.quantile(0.5) if about is None else evidence.likeliest
+        by_connections = weigh_connections(labelled, y, candidates, float(np.exp(by_pairs.mean)), seed)
+        curves = [by_pairs.curve()]
+        before = _log_normal(numbers, by_pairs.mean, by_pairs.spread)
+        if by_connections is not None:
+            before = before + _log_normal(numbers, by_connections.mean, by_connections.spread)
+    elif known:
+        before = _log_normal(numbers, *FEW_KNOWN)
+    evidence = weigh(candidates, limit, seed, rows, before)
+    number = evidence.quantile(0.5) if before is None else evidence.likeliest
     low, high = min(number, evidence.quantile(0.05)), max(number, evidence.quantile(0.95))
     curves = [*evidence.curves(), *curves]
     if mixed:  # too few items to recognise known classes: the known ones were counted too
@@ -130,6 +139,12 @@ def estimate_classes(
         sizes = sizes[sizes > TINY * sizes[0]]
         number = len(sizes)
     return Estimate(number, min(low, number), max(high, number), tuple(curves), tuple(int(size) for size in sizes))
+
+
+def _log_normal(numbers: Labels, mean: float, spread: float) -> NDArray[np.float64]:
+    """(len(numbers),): log-density, up to a constant, of a normal distribution of the logarithm of the number."""
+    density: NDArray[np.float64] = -np.square((np.log(numbers) - mean) / spread) / 2
+    return density
 
 
 def _distinct(x: Matrix) -> int:

@@ -77,12 +77,10 @@ class Evidence:
         return tuple(curves)
 
 
-def weigh(x: Matrix, most: int, seed: int, rows: int = ROWS, about: tuple[float, float] | None = None) -> Evidence:
-    """The probability of 1 to `most` classes; `about`: mean and standard deviation of the logarithm of the number."""
+def weigh(x: Matrix, most: int, seed: int, rows: int = ROWS, before: Floats | None = None) -> Evidence:
+    """The probability of 1 to `most` classes; `before` (most,): its logarithm by what known classes say."""
     numbers, usable = np.arange(1, most + 1), min(rows, len(x))
-    score: Floats = -np.log(numbers)
-    if about is not None:
-        score = -np.square((np.log(numbers) - about[0]) / about[1]) / 2
+    score: Floats = -np.log(numbers) if before is None else before
     likely = numbers[score > score.max() - UNLIKELY]
     agreement = np.full(len(numbers), np.nan)
     if usable >= LEAST_ROWS and likely.max() > 1:
@@ -90,7 +88,7 @@ def weigh(x: Matrix, most: int, seed: int, rows: int = ROWS, about: tuple[float,
         draws = [rng.numpy(seed, "clusterings that agree", number) for number in range(DRAWS)]
         samples = [x[draw.permutation(len(x))[:usable]] for draw in draws]
         values = np.mean([agreement_curve(part, tried, seed + place) for place, part in enumerate(samples)], axis=0)
-        score = score + (ALONE if about is None else SHARPNESS) * prominence(tried, values, numbers)
+        score = score + (ALONE if before is None else SHARPNESS) * prominence(tried, values, numbers)
         inside = tried <= most
         agreement[tried[inside] - 1] = values[inside]
     score = score - score.max()
@@ -108,7 +106,7 @@ def agreement_curve(x: Matrix, numbers: Labels, seed: int) -> Floats:
     values = []
     for number in numbers:
         parts = [
-            _settled(places, fcluster(tree, number, "maxclust") - 1)
+            settled(places, fcluster(tree, number, "maxclust") - 1)
             for places, tree in zip(embeddings, trees, strict=True)
         ]
         pairs = [(first, second) for place, first in enumerate(parts) for second in parts[:place]]
@@ -127,7 +125,7 @@ def prominence(tried: Labels, agreement: Floats, numbers: Labels) -> Floats:
     return np.where((numbers == 1) | (numbers > tried[-1]), 0.0, rise)
 
 
-def _settled(x: Matrix, labels: Labels, steps: int = 4) -> Labels:
+def settled(x: Matrix, labels: Labels, steps: int = 4) -> Labels:
     """A few steps of k-means from these clusters."""
     count = int(labels.max()) + 1
     for _ in range(steps):

@@ -30,7 +30,7 @@ WHITENED_FROM, SHRINKAGE = 16, 1.0
 """With this many known classes, one half of them whitens the vectors and the other half is measured."""
 NOISE = 0.03
 """Standard deviation that is added to that of each log-odds."""
-USUAL = 3.0
+USUAL = 1.35
 """Before anything is seen, the logarithm of the number is normal around that of the number of known classes with this
 standard deviation."""
 LEAST_SPREAD = 0.15

@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 
 INTERVAL = 1.64
 """Standard deviations to each side of the mean that hold 90 % of a normal distribution."""
-SPREAD, BEFORE_A_LOOK = 0.085, 0.145
-"""Standard deviation, as an angle, of what rehearsals cannot know, because novel classes are other classes: where the
-confidence on the novel classes is known, and where it is not."""
+SPREAD, FEW_HIDDEN = 0.06, 0.4
+"""Standard deviation, as an angle, of what rehearsals cannot know, because novel classes are other classes; the second
+is divided by the number of hidden classes: few classes say little about others."""
+BEFORE_A_LOOK = 0.12
+"""Standard deviation that is added where the confidence on the novel classes is not known."""
+BETTER = 0.04
+"""Angle by which novel classes are found better than hidden ones: all known classes shape the metric, and there are
+more rows."""
 SLOPE = 1.2
 """Angle by which the accuracy moves for an angle of the confidence."""
 NUMBER_LOSS, NUMBER_SPREAD = 0.25, 0.5
@@ -63,10 +68,12 @@ class Forecast:
             return self
         accuracy = np.array([one["accuracy"][self.candidate] for one in self.rehearsals])
         hidden = np.array([one["hidden"] for one in self.rehearsals])
-        angles = angle(accuracy) - MORE_CLASSES * np.log(np.maximum(n_novel, 1) / hidden)
+        angles = angle(accuracy) + BETTER - MORE_CLASSES * np.log(np.maximum(n_novel, 1) / hidden)
         angles = angles - NUMBER_LOSS * self.number_spread
-        variance = (BEFORE_A_LOOK if confidence is None else SPREAD) ** 2 + (NUMBER_SPREAD * self.number_spread) ** 2
-        if confidence is not None:
+        variance = SPREAD**2 + (FEW_HIDDEN / float(hidden.mean())) ** 2 + (NUMBER_SPREAD * self.number_spread) ** 2
+        if confidence is None:
+            variance += BEFORE_A_LOOK**2
+        else:
             rehearsed = np.array([one["confidence"][self.candidate] for one in self.rehearsals])
             angles = angles + SLOPE * (angle(confidence) - angle(rehearsed))
         if len(angles) > 1:

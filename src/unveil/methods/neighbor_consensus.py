@@ -52,6 +52,8 @@ class NeighborConsensusSettings(MethodSettings):
     """Whether neighbors in each graph are those at the smallest angle, rather than at the smallest distance."""
     starts: int = 3
     """k-means runs on each embedding, besides the one that starts from a Ward tree."""
+    on_vectors: int = 4
+    """k-means runs on the vectors themselves, which are combined with those on the embeddings; 0: none."""
     rows: int = 20_000
     """Rows that are embedded; the others follow the vote of their neighbors."""
     vote: int = 15
@@ -137,7 +139,8 @@ def clusters_and_certainty(
         partitions = [average_labels(place, clusters, seed) for place in places]
         labels = most_agreed(partitions)
     else:
-        labels = consensus(partitions, clusters, seed)
+        on_vectors = [kmeans_labels(z, clusters, 100 * seed + start, n_init=5) for start in range(config.on_vectors)]
+        labels = consensus([*partitions, *on_vectors], clusters, seed)
         if separated_by_planes(z_known, y_known, seed):
             labels = discriminant_kmeans(z, labels, z_known, y_known, clusters)
     return labels, share_that_agrees(labels, partitions)

@@ -1,0 +1,120 @@
+"""The number of classes by how strongly clusters are connected in the neighbor graph.
+
+The rows are cut into more clusters than there can be classes, and the two clusters with the strongest connection are
+joined until one is left. The connection of two clusters is the share of the edges of the smaller one that lead to the
+other. Parts of one class are connected more strongly than two classes are; how strongly, the known classes show: they
+are joined in the same way, and the threshold is taken at which their number comes out right. How far it is off there
+says how far the number of novel classes may be off.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+
+from unveil import rng
+from unveil.data.neighbor_graph import edge_weights, neighbor_graph
+from unveil.discovery.count_agreement import settled
+from unveil.methods.neighbor_embedding import embed
+from unveil.numerics import Labels, Matrix
+
+ROWS, LEAST_PER_CLASS = 1200, 5
+"""Most rows of a draw, and least rows of a class."""
+NEIGHBORS, LEAST_NEIGHBORS, DIMENSIONS, ITERATIONS = 15, 4, 16, 60
+"""Of the graph, which has fewer neighbors where classes have few rows, and of its embedding."""
+DRAWS, UNLABELLED_DRAWS = 6, 3
+CLUSTERS = 3
+"""Clusters before the first join, as a multiple of the number of classes."""
+THRESHOLDS = np.linspace(np.log(0.002), 0, 200)
+"""Logarithms of the connection below which clusters are taken to be two classes."""
+SMALLEST, LEAST_ERROR = 1e-3, 0.02
+"""Added to each connection before its logarithm, and least squared error of the thresholds that are averaged."""
+ERROR, LEAST_SPREAD = 2.0, 0.1
+"""How much larger the error is on novel classes than on known ones, and the least standard deviation of the logarithm
+of the number, which is larger where known classes are few."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ConnectionEvidence:
+    """Mean and standard deviation of the logarithm of the number of classes."""
+
+    mean: float
+    spread: float
+
+
+def weigh_connections(
+    labelled: Matrix, y: Labels, unlabelled: Matrix, about: float, seed: int
+) -> ConnectionEvidence | None:
+    """How many classes the unlabelled rows have, for at least 3 known classes; None where rows are too few.
+
+    `about`: roughly the number, so that known and unlabelled rows are as dense.
+    """
+    classes, sizes = np.unique(y, return_counts=True)
+    per_class = int(min(np.median(sizes), len(unlabelled) / about, ROWS / max(4, min(about, len(classes)))))
+    if per_class < LEAST_PER_CLASS:
+        return None
+    neighbors = int(np.clip(per_class // 3, LEAST_NEIGHBORS, NEIGHBORS))
+    most = min(len(classes), ROWS // per_class)
+    errors, counts = [], []
+    for number in range(DRAWS):
+        draw = rng.numpy(seed, "connections", number)
+        count = int(np.ceil(most * (0.5 + 0.25 * (number % 3))))  # half, three quarters and all of the classes
+        chosen = draw.permutation(classes)[: max(2, count)]
+        rows = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:per_class] for label in chosen])
+        connections = joins(labelled[rows], CLUSTERS * len(chosen) + 2, neighbors, number)
+        errors.append(np.log(_numbers(connections) / len(chosen)))
+    for number in range(UNLABELLED_DRAWS):
+        draw = rng.numpy(seed, "unlabelled connections", number)
+        rows = draw.permutation(len(unlabelled))[: int(np.clip(about * per_class, 20, ROWS))]
+        connections = joins(unlabelled[rows], round(CLUSTERS * about) + 3, neighbors, number)
+        counts.append(np.log(_numbers(connections)))
+    return _combined(np.array(errors), np.array(counts), len(classes))
+
+
+def joins(z: Matrix, clusters: int, neighbors: int, seed: int) -> Floats:
+    """(clusters − 1,): the logarithm of the connection of the two clusters whose join leaves 1, 2, … clusters."""
+    weights = edge_weights(neighbor_graph(z, neighbors))
+    places = embed(weights, min(DIMENSIONS, len(z) - 3), seed, ITERATIONS)
+    clusters = max(4, min(clusters, len(z) // 4))
+    tree = fcluster(linkage(places.astype(np.float64), "ward"), clusters, "maxclust") - 1
+    labels = np.unique(settled(places, tree), return_inverse=True)[1]
+    member = sp.csr_matrix((np.ones(len(labels)), (np.arange(len(labels)), labels)))
+    between = (member.T @ weights @ member).toarray()  # (c, c): weight of the edges between clusters
+    connections = []
+    while len(between) > 1:
+        volume = between.sum(axis=1)
+        share = between / np.maximum(np.minimum.outer(volume, volume), 1e-12)
+        np.fill_diagonal(share, -1)
+        first, second = np.unravel_index(share.argmax(), share.shape)
+        connections.append(share[first, second])
+        between[first] += between[second]
+        between[:, first] += between[:, second]
+        left = np.arange(len(between)) != second
+        between = between[np.ix_(left, left)]
+    logarithms: Floats = np.log(np.array(connections[::-1]) + SMALLEST)
+    return logarithms
+
+
+def _numbers(connections: Floats) -> Floats:
+    """(t,): the number of classes at each threshold: one more than there are joins of a weaker connection."""
+    numbers: Floats = 1.0 + (connections[:, None] < THRESHOLDS).sum(axis=0)
+    return numbers
+
+
+def _combined(errors: Floats, counts: Floats, classes: int) -> ConnectionEvidence:
+    """The average over thresholds, by how well each counts the known classes.
+
+    errors (draws, t) of the logarithm of the number of known classes; counts (draws, t): that of the unlabelled rows.
+    """
+    squared = np.square(errors).mean(axis=0)
+    weights = np.exp(-(squared - squared.min()) / max(float(squared.min()), LEAST_ERROR))
+    weights /= weights.sum()
+    of_threshold = counts.mean(axis=0)
+    mean = float(weights @ of_threshold)
+    variance = squared.min() + weights @ (np.square(of_threshold - mean) + counts.var(axis=0) / len(counts))
+    spread = float(np.sqrt(ERROR**2 * variance + LEAST_SPREAD**2 * (1 + 4 / classes)))
+    return ConnectionEvidence(mean, spread)
