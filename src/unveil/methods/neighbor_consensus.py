@@ -46,7 +46,7 @@ class NeighborConsensusSettings(MethodSettings):
 
     neighbors: tuple[int, ...] = (15, 25, 40)
     """Neighbors of a row in each graph that is embedded."""
-    dimensions: tuple[int, ...] = (16, 12, 16)
+    dimensions: tuple[int, ...] = (16, 12, 6)
     """Dimensions of the embedding of each graph."""
     angles: tuple[bool, ...] = (True, False, True)
     """Whether neighbors in each graph are those at the smallest angle, rather than at the smallest distance."""
