@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 from rich.console import Console
 
 from unveil import recipe
@@ -34,14 +35,28 @@ def test_the_recipe_follows_from_the_items(monkeypatch: pytest.MonkeyPatch) -> N
     trained = own_settings(VECTORS, None, ["data.known_in_unlabelled=true", "discovery.method=ncl-hng"])
     assert (trained.name, trained.discovery.method) == ("trained-vectors", "ncl-hng")
     few = own_settings(IMAGES, None, ["seed=4"])
-    assert (few.name, few.data.encoder, few.seed) == ("vectors", "pixels", 4)
-    monkeypatch.setattr(options, "ENOUGH_IMAGES", 5)
-    assert own_settings(IMAGES, None, []).name == "images"
-    assert own_settings(IMAGES, None, [], any_labels=False).data.encoder == "pixels"
+    assert (few.name, few.data.encoder, few.seed) == ("vectors", "gradients", 4)
+    monkeypatch.setattr(options, "ENOUGH_IMAGES", 3)
+    photographs = Items.of(np.zeros((3, 80, 100, 3), dtype=np.uint8))
+    assert own_settings(photographs, None, []).name == "images"
+    assert own_settings(IMAGES, None, [], any_labels=False).data.encoder == "gradients"
     assert own_settings(IMAGES, None, [], encoder="compact").name == "images"
     assert own_settings(IMAGES, "digits", []).name == "digits"
     monkeypatch.setattr(options, "installed", lambda name: True)
-    assert own_settings(IMAGES, None, []).data.encoder == "efficientnet-lite0"
+    assert own_settings(IMAGES, None, []).data.encoder == "efficientnet-lite0+gradients"
+    assert own_settings(IMAGES, None, [], any_labels=False).data.encoder == "efficientnet-lite0"
+    assert own_settings(photographs, None, []).data.encoder == "efficientnet-lite0"
+
+
+def test_files_are_small_where_their_pictures_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(options, "installed", lambda name: False)
+    for row in range(3):
+        Image.new("L", (28, 28)).save(tmp_path / f"{row}.png")
+    paths = sorted(tmp_path.glob("*.png"))
+    assert own_settings(Items.of(paths), None, []).data.encoder == "gradients"
+    Image.new("L", (28, 300)).save(paths[1])
+    with pytest.raises(UnveilError, match="no pretrained encoder is installed"):
+        own_settings(Items.of(paths), None, [])
 
 
 def test_images_are_made_square_where_a_network_needs_it() -> None:
@@ -94,12 +109,12 @@ def test_a_frozen_encoder_turns_both_splits_into_vectors(tmp_path: Path) -> None
     np.testing.assert_allclose(np.linalg.norm(preparation.reduction(encoded.train.items.array), axis=1), 1, atol=1e-5)
 
 
-def test_photographs_are_not_compared_by_their_pixels_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_photographs_are_not_compared_by_their_gradients_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "installed", lambda name: False)
     files = Items.of([Path(f"{number}.jpg") for number in range(3)])
     for photographs in (files, Items.of(np.zeros((3, 80, 100, 3), dtype=np.uint8))):
-        with pytest.raises(UnveilError, match=r"pip install 'unveil\[images\]'.*--encoder pixels"):
+        with pytest.raises(UnveilError, match=r"pip install 'unveil\[images\]'.*--encoder gradients"):
             own_settings(photographs, None, [])
     assert own_settings(files, None, [], encoder="pixels").data.encoder == "pixels"
     small = own_settings(IMAGES, None, [])
-    assert "images are compared by their pixels" in options.encoder_warning(IMAGES, small, "auto")[0]
+    assert "images are compared by their gradients" in options.encoder_warning(IMAGES, small, "auto")[0]

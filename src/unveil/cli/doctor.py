@@ -105,7 +105,7 @@ def _has(package: str) -> bool:
 
 def _encoders() -> dict[str, str]:
     """Every encoder: `ready`, or what is missing."""
-    return {"pixels": "ready", **{name: _missing(*needed) for name, needed in ENCODERS.items()}}
+    return {"pixels": "ready", "gradients": "ready", **{name: _missing(*needed) for name, needed in ENCODERS.items()}}
 
 
 def _missing(install: str, *modules: str) -> str:

@@ -123,8 +123,8 @@ def embed(
         A folder. Each shard of the input becomes a parquet file with id and vector. The same command goes on with the
         shards that are missing.
     encoder
-        For images: efficientnet-lite0, pixels, timm:NAME, transformers:NAME, torchvision:NAME. For texts: minilm,
-        sentence-transformers:NAME, transformers:NAME.
+        For images: efficientnet-lite0, gradients, pixels, timm:NAME, transformers:NAME, torchvision:NAME. For texts:
+        minilm, sentence-transformers:NAME, transformers:NAME.
     size
         Side in pixels at which the encoder sees images.
     """

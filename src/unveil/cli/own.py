@@ -26,7 +26,7 @@ class Common:
     Parameters
     ----------
     encoder
-        For images: auto, efficientnet-lite0, compact (trained here), pixels, timm:NAME, transformers:NAME,
+        For images: auto, efficientnet-lite0, compact (trained here), gradients, pixels, timm:NAME, transformers:NAME,
         torchvision:NAME. For texts: auto, minilm, tfidf, sentence-transformers:NAME, transformers:NAME. A+B: the better
         of them, or both together, as suits the known classes best.
     text

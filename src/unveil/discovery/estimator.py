@@ -51,10 +51,10 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         "auto": that of the recipe, which for vectors is "neighbor-consensus"; "ncl-hng" and the others of the paper:
         "ncl", "baseline", "dtc", "rs", "uno", …; "kmeans".
     encoder : str
-        Turns images into vectors: "auto", "pixels", "compact" (trained here), "efficientnet-lite0", "timm:NAME",
-        "transformers:NAME", "torchvision:NAME"; and texts: "minilm", "tfidf", "sentence-transformers:NAME",
-        "transformers:NAME". "A+B": the better of them, or both together, as suits the known classes best. Vectors need
-        no encoder.
+        Turns images into vectors: "auto", "gradients" (for small, plain ones), "pixels", "compact" (trained here),
+        "efficientnet-lite0", "timm:NAME", "transformers:NAME", "torchvision:NAME"; and texts: "minilm", "tfidf",
+        "sentence-transformers:NAME", "transformers:NAME". "A+B": the better of them, or both together, as suits the
+        known classes best. Vectors need no encoder.
     scaling : "auto", "unit", "standard" or "none"
         How vectors are scaled: to unit length, each column to the same spread, or not at all. "auto": as suits the
         known classes best.

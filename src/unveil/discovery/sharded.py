@@ -20,7 +20,7 @@ from unveil.data.known_new import read_new
 from unveil.data.shards import Piece, Shard, find_shards
 from unveil.discovery import engines
 from unveil.discovery.predict_run import Labeller
-from unveil.discovery.preparation import LARGE, PIXELS, pixels
+from unveil.discovery.preparation import BUILT_IN, LARGE
 from unveil.errors import UnveilError
 from unveil.models.embedding import Embedding
 from unveil.settings import Machine
@@ -139,8 +139,8 @@ class _Vectors:
         return pa.table({"id": pa.array(piece.ids, pa.string()), "vector": column})
 
     def _vectors(self, items: Items) -> Vectors:
-        if self.job.encoder == PIXELS and items.are_images:
-            return pixels(items)
+        if self.job.encoder in BUILT_IN and items.are_images:
+            return BUILT_IN[self.job.encoder](items)
         device = hardware.pick_device(self.job.device)
         embedding = Embedding(
             name=self.job.encoder,

@@ -47,7 +47,7 @@ def compare(seed: int = 0, out: Path | None = None, console: Console | None = No
 
     def unveil() -> Labels:
         y = np.where(new, -1, truth)
-        estimator = NovelClassDiscovery(n_novel=5, encoder="pixels", random_state=seed).fit(images, y)
+        estimator = NovelClassDiscovery(n_novel=5, encoder="gradients", random_state=seed).fit(images, y)
         if out is not None:
             estimator.save(out, images)
         forecasts.append(estimator.forecast_.sentence())
@@ -59,7 +59,10 @@ def compare(seed: int = 0, out: Path | None = None, console: Console | None = No
         add("UMAP + k-means", lambda: _umap_kmeans(pixels[new], seed))
     add("unveil", unveil)
     console.print(_table(rows))
-    console.print(f"\nWhat unveil foretold without these labels: {forecasts[0]}", soft_wrap=True, highlight=False)
+    console.print(
+        "\nunveil compares the images by the directions of their strokes (gradients), the others by their pixels."
+    )
+    console.print(f"What unveil foretold without these labels: {forecasts[0]}", soft_wrap=True, highlight=False)
     if not _has_umap():
         console.print("UMAP + k-means is shown too where umap-learn is installed: pip install umap-learn")
     return rows
