@@ -46,7 +46,7 @@ class NeighborConsensusSettings(MethodSettings):
 
     neighbors: tuple[int, ...] = (15, 25, 40)
     """Neighbors of a row in each graph that is embedded."""
-    dimensions: tuple[int, ...] = (16, 12, 6)
+    dimensions: tuple[int, ...] = (16, 12, 16)
     """Dimensions of the embedding of each graph."""
     angles: tuple[bool, ...] = (True, False, True)
     """Whether neighbors in each graph are those at the smallest angle, rather than at the smallest distance."""
@@ -139,7 +139,7 @@ def clusters_and_certainty(
         partitions = [average_labels(place, clusters, seed) for place in places]
         labels = most_agreed(partitions)
     else:
-        on_vectors = [kmeans_labels(z, clusters, 100 * seed + start, n_init=5) for start in range(config.on_vectors)]
+        on_vectors = [kmeans_labels(z, clusters, 100 * seed + start, n_init=2) for start in range(config.on_vectors)]
         labels = consensus([*partitions, *on_vectors], clusters, seed)
         if separated_by_planes(z_known, y_known, seed):
             labels = discriminant_kmeans(z, labels, z_known, y_known, clusters)
