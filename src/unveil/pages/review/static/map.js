@@ -118,6 +118,7 @@ export function mapView() {
     relabelled(await bytes("/api/labels"));
   }
 
+  canvas.addEventListener("pointerdown", () => (hint.hidden = true), { once: true }); // who draws needs no hint on top of items
   gestures(canvas, scene, { paint: (points) => painter.soon(points), choose, point: tip.show });
   const offs = [listen(relabel), thumbs.listen(() => (tip.show(), painter.soon(false))), infos.listen(() => tip.show())];
   const watch = new ResizeObserver(() => painter.soon());
