@@ -163,6 +163,12 @@ def test_a_table_is_read_by_its_columns(browser: Browser, tmp_path: Path, small:
         browser.go("#/class/3")
         browser.until(lambda: "Most unusual columns" in browser.one(".profile").text)
         assert any(name in browser.one(".profile .chips").text for name in names)
+        browser.until(lambda: len(browser.all(".profile a")) == 2)  # the nearest known class and cluster, to be read
+        over = """return [...document.querySelectorAll('.profile section p')].filter(line => [...line.children].some(
+            one => one.getBoundingClientRect().right > line.getBoundingClientRect().right + 1))
+            .map(line => line.textContent)"""
+        assert browser.driver.execute_script(over) == []
+        assert min(one.size["width"] for one in browser.all(".profile a")) > 8
         assert browser.fits()
         act(browser.button(".head .tools", "Split"))
         browser.until(lambda: len(browser.all("dialog .parts section")) == 2)

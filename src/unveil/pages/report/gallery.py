@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from unveil.pages import colors
 from unveil.pages.report.clusters import Cluster, UnusualColumn
 from unveil.pages.report.sprites import Sheet
-from unveil.pages.report.text import count, escaped, name, percent, short
+from unveil.pages.report.text import count, deviations, escaped, name, percent, short
 from unveil.runs.reader import Run
 
 MANY = 60
@@ -61,7 +61,7 @@ def strips(run: Run, clusters: Sequence[Cluster], sheet: Sheet) -> str:
 def _telling(run: Run, cluster: Cluster) -> str:
     """The unusual columns of a class, or names of items, as one line."""
     if cluster.columns:
-        columns = [f"{escaped(short(c.column, 24))} {c.difference:+.1f} σ" for c in cluster.columns[:3]]
+        columns = [f"{escaped(short(c.column, 24))} {deviations(c.difference)}" for c in cluster.columns[:3]]
         return f'<p class="few">{", ".join(columns)}</p>'
     return f'<p class="few">{", ".join(name(run.ids[row], 24) for row in cluster.typical[:4])}</p>'
 
@@ -97,12 +97,11 @@ def _columns(columns: Sequence[UnusualColumn]) -> str:
     """Bars to the left and right of zero; three standard deviations fill them."""
     lines = []
     for column in columns:
-        sign = "+" if column.difference >= 0 else "−"
         width = min(50.0, abs(column.difference) / 3 * 50)
         left = 50.0 if column.difference >= 0 else 50.0 - width
         lines.append(
             f"<li><span>{escaped(short(column.column, 40))}</span>"
             f'<span class="both"><i style="left:{left:.1f}%;width:{width:.1f}%"></i></span>'
-            f"<span>{sign}{abs(column.difference):.1f} σ <small>mean {column.mean:.3g}</small></span></li>"
+            f"<span>{deviations(column.difference)} <small>mean {column.mean:.3g}</small></span></li>"
         )
     return f'<ul class="telling">{"".join(lines)}</ul>'

@@ -44,6 +44,11 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f}\u00a0%"
 
 
+def deviations(number: float) -> str:
+    """Standard deviations from the mean, as the review page writes them: +1.7 σ, −0.5 σ."""
+    return f"{'+' if number >= 0 else '−'}{abs(number):.1f} σ"
+
+
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """1 item, 1,797 items."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
