@@ -210,6 +210,18 @@ def test_vectors_show_names_and_telling_columns(tmp_path: Path) -> None:
     assert any(read_run.ids[row] in page for row in one.typical)
 
 
+def test_texts_are_shown_in_place_of_names(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", [6, 6, 6, 6, 6])
+    texts = [f"please  block <b>card</b> {row}, {'which was lost on a long journey ' * 4}" for row in range(30)]
+    (folder / "texts.json").write_text(json.dumps(texts))
+    run = load(folder)
+    page = build(run)
+    strips = page[page.index('<ul class="strips"') :].partition("</ul>")[0]
+    assert len(re.findall(r"please block &lt;b&gt;card&lt;/b&gt; \d+, [^<]*…</bdi>", strips)) == 4
+    assert not any(escaped_id in strips for escaped_id in run.ids)
+    assert "<b>card" not in page
+
+
 def test_columns_have_the_names_of_the_table(tmp_path: Path) -> None:
     x, y = blobs(4, 30)
     x = x[:, :3].copy()
