@@ -111,6 +111,11 @@ def review(path: Path) -> str:
     lines = [f"| {record['items']:,} items, {record['clusters']} clusters | measured | wanted |", "|---" * 3 + "|"]
     for what, wanted in record["goals"].items():
         lines.append(f"| {what} | {record['measured'][what]:.3g} | < {wanted:g} |")
+    if "slowest action, s of the processor" in record:
+        lines.append(f"| slowest action, s of the processor | {record['slowest action, s of the processor']:.3g} | |")
+    if thumbnails := record.get("thumbnails"):
+        both = f"{thumbnails['embeddings, s']:.1f}, {thumbnails['with thumbnails, s']:.1f}"
+        lines.append(f"| embeddings of {thumbnails['files']:,} photographs, s: alone, with thumbnails | {both} | |")
     return "\n".join(lines)
 
 

@@ -118,3 +118,22 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     (root / "new" / "broken.png").write_bytes(b"no picture")
     (root / "new" / "notes.txt").write_text("not an image")
     return root / "known", root / "new"
+
+
+@pytest.fixture
+def means(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """An encoder `timm:means` that gives a picture shrunk to 4x4, and how many pictures it has seen."""
+    from unveil.discovery import preparation
+    from unveil.models import embedding
+    from unveil.models.pretrained import Pretrained
+
+    seen: list[int] = []
+
+    def features(x: torch.Tensor) -> torch.Tensor:
+        seen.append(len(x))
+        return torch.nn.functional.adaptive_avg_pool2d(x, 4).flatten(1)
+
+    made = Pretrained("timm:means", torch.nn.Identity(), features, (0.5,) * 3, (0.25,) * 3)
+    monkeypatch.setattr(embedding, "pretrained", lambda name, device: made)
+    monkeypatch.setattr(preparation.pretrained, "pretrained", lambda name, device: made)
+    return seen

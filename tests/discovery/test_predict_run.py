@@ -6,17 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from blobs import blobs
 from PIL import Image
 from rich.console import Console
 
-from unveil.discovery import preparation
 from unveil.discovery.predict_run import predict_run
 from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
-from unveil.models import embedding
-from unveil.models.pretrained import Pretrained
 
 QUICK = ["data.n_novel=3", "rehearsals=0", "discovery.steps=100"]
 
@@ -67,21 +63,6 @@ def test_predict(run: Path, folders: tuple[Path, Path], tmp_path: Path) -> None:
     np.save(tmp_path / "v.npy", np.ones((3, 4), dtype=np.float32))
     with pytest.raises(UnveilError, match="give images"):
         predict_run(run, tmp_path / "v.npy")
-
-
-@pytest.fixture
-def means(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """An encoder `timm:means` that gives a picture shrunk to 4x4, and how many pictures it has seen."""
-    seen: list[int] = []
-
-    def features(x: torch.Tensor) -> torch.Tensor:
-        seen.append(len(x))
-        return torch.nn.functional.adaptive_avg_pool2d(x, 4).flatten(1)
-
-    made = Pretrained("timm:means", torch.nn.Identity(), features, (0.5,) * 3, (0.25,) * 3)
-    monkeypatch.setattr(embedding, "pretrained", lambda name, device: made)
-    monkeypatch.setattr(preparation.pretrained, "pretrained", lambda name, device: made)
-    return seen
 
 
 def test_embeddings_are_kept_where_asked(folders: tuple[Path, Path], tmp_path: Path, means: list[int]) -> None:

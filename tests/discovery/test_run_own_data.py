@@ -21,6 +21,7 @@ from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.runs.export import export, safe_name
 from unveil.runs.reader import load, read_items
+from unveil.runs.thumbnails import Thumbnails
 
 PIXELS = ["data.n_novel=3", "rehearsals=0", "discovery.steps=200"]
 
@@ -90,6 +91,30 @@ def test_a_refused_command_does_not_occupy_its_directory(tmp_path: Path) -> None
             discover(*arrays, tmp_path / "run", *quick, mistake)
         assert not (tmp_path / "run" / "request.json").exists()
     assert discover(*arrays, tmp_path / "run", *quick)["n_novel"] == 2
+
+
+def test_thumbnails_are_made_while_embedding(
+    folders: tuple[Path, Path], tmp_path: Path, means: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    options: dict[str, Any] = {"stages": tmp_path / "stages", "overrides": PIXELS, "encoder": "timm:means"}
+    with monkeypatch.context() as patch:
+        patch.setattr("unveil.models.embedding.checksums.save_array", lambda *_: 1 / 0)  # stopped before the store
+        with pytest.raises(ZeroDivisionError):
+            run_own_data(*folders, out=out, console=Console(quiet=True), **options)
+    assert is_unused(out)  # the same command goes on
+    monkeypatch.setattr(
+        "unveil.runs.thumbnails.read_image", lambda *_, **__: 1 / 0
+    )  # no file is decoded for them alone
+    run_own_data(*folders, out=out, console=Console(quiet=True), **options)
+    run = load(out)
+    thumbnails = Thumbnails(out)
+    assert thumbnails.missing(run.paths) == []
+    assert all(thumbnails.get(path) is not None for path in run.paths)
+    run_own_data(*folders, out=tmp_path / "again", console=Console(quiet=True), **options)
+    assert not (
+        tmp_path / "again" / "thumbnails.sqlite"
+    ).exists()  # embeddings came from the store: nothing was decoded
 
 
 def truth_of(rows: list[dict[str, str]]) -> list[int]:

@@ -71,6 +71,26 @@ def test_files_become_vectors(tmp_path: Path, calls: list[int]) -> None:
     assert sum(calls) == 2
 
 
+def test_files_are_kept_as_they_are_decoded(tmp_path: Path, calls: list[int]) -> None:
+    for number in range(3):
+        Image.new("RGB", (1600, 1200), (number, 0, 0)).save(tmp_path / f"{number}.jpg")
+    (tmp_path / "bad.jpg").write_bytes(b"no picture")
+    kept: dict[str, tuple[int, int]] = {}
+
+    def keep(path: Path, picture: Image.Image) -> None:
+        assert path.name not in kept
+        kept[path.name] = picture.size
+
+    items = Items.of(tuple(sorted(tmp_path.glob("*.jpg"))))
+    small = replace(embedding(tmp_path / "store"), keep=keep)
+    small(items, skip_unreadable=True)
+    assert kept == {}  # decoded at too few pixels for a thumbnail
+    large = replace(small, size=192)
+    large(items, skip_unreadable=True)
+    assert kept == {f"{number}.jpg": (800, 600) for number in range(3)}
+    large(items, skip_unreadable=True)  # from the store: nothing is decoded
+
+
 def test_vectors_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnveilError, match="leave the encoder out"):
         run(np.zeros((3, 4), dtype=np.float32), tmp_path)

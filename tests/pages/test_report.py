@@ -9,7 +9,6 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from blobs import blobs
+from browsing import AXE, Browser, phone
 from PIL import Image
 from review_runs import made_run, seal_again
 from sklearn.datasets import load_digits
@@ -210,6 +210,18 @@ def test_vectors_show_names_and_telling_columns(tmp_path: Path) -> None:
     assert any(read_run.ids[row] in page for row in one.typical)
 
 
+def test_texts_are_shown_in_place_of_names(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", [6, 6, 6, 6, 6])
+    texts = [f"please  block <b>card</b> {row}, {'which was lost on a long journey ' * 4}" for row in range(30)]
+    (folder / "texts.json").write_text(json.dumps(texts))
+    run = load(folder)
+    page = build(run)
+    strips = page[page.index('<ul class="strips"') :].partition("</ul>")[0]
+    assert len(re.findall(r"please block &lt;b&gt;card&lt;/b&gt; \d+, [^<]*…</bdi>", strips)) == 4
+    assert not any(escaped_id in strips for escaped_id in run.ids)
+    assert "<b>card" not in page
+
+
 def test_columns_have_the_names_of_the_table(tmp_path: Path) -> None:
     x, y = blobs(4, 30)
     x = x[:, :3].copy()
@@ -398,98 +410,87 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         app(["report", str(tmp_path / "nowhere")], exit_on_error=False)
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("chromium and chromedriver are not installed")
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for option in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--window-size=1280,900",
-        f"--user-data-dir={tmp_path_factory.mktemp('browser')}",
-    ):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(driver))
-    yield found
-    found.quit()
+@pytest.fixture
+def driver(browser: Browser) -> Any:
+    return browser.driver
 
 
-def test_it_prints_on_few_pages_and_folds_what_experts_want(browser: Any, tmp_path: Path) -> None:
+def test_it_prints_on_few_pages_and_folds_what_experts_want(driver: Any, tmp_path: Path) -> None:
     pytest.importorskip("openTSNE")
     pixels = np.random.default_rng(0).integers(0, 256, (300, 16, 16, 3), dtype=np.uint8)
     folder = made_run(tmp_path / "run", [30] * 10, known=5, pictures=pixels)
-    browser.get(write(folder).resolve().as_uri())
-    pdf = base64.b64decode(browser.print_page())
+    driver.get(write(folder).resolve().as_uri())
+    pdf = base64.b64decode(driver.print_page())
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 2
     bottom = (
         "return Math.max(...[...document.querySelectorAll('.strips li')].map(e => e.getBoundingClientRect().bottom))"
     )
-    assert browser.execute_script(bottom) < 900, "all classes are on the first screen"
-    folded = browser.find_elements("css selector", "section.folded > details")
+    assert driver.execute_script(bottom) < 900, "all classes are on the first screen"
+    folded = driver.find_elements("css selector", "section.folded > details")
     assert len(folded) >= 3
     assert not any(one.get_attribute("open") for one in folded)
-    browser.find_element("css selector", ".strips a").click()
-    assert browser.execute_script("return document.querySelector('#clusters > details').open")
-    assert browser.find_element("css selector", ".card:target").is_displayed()
-    browser.execute_cdp_cmd(
+    driver.find_element("css selector", ".strips a").click()
+    assert driver.execute_script("return document.querySelector('#clusters > details').open")
+    assert driver.find_element("css selector", ".card:target").is_displayed()
+    driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
     )
     try:
         wide = "return document.documentElement.scrollWidth"
-        assert browser.execute_script(wide) <= 390
+        assert driver.execute_script(wide) <= 390
     finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_in_a_browser(browser: Any, run: Path) -> None:
+@pytest.mark.skipif(AXE is None, reason="needs axe-core: npm install --no-save axe-core, or its file in UNVEIL_AXE")
+def test_axe_finds_nothing_in_a_report(browser: Browser, run: Path) -> None:
+    browser.driver.get(write(run).resolve().as_uri())
+    browser.driver.execute_script("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    assert browser.axe() == []
+    with browser.colors("dark"):
+        assert browser.axe("color-contrast") == []
+    with phone(browser):
+        assert browser.axe() == []
+        assert browser.fits()
+
+
+def test_in_a_browser(driver: Any, run: Path) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
     pytest.importorskip("openTSNE")
-    browser.get(write(run).resolve().as_uri())
-    canvas, tip = browser.find_element("id", "canvas"), browser.find_element("id", "tip")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", canvas)
+    driver.get(write(run).resolve().as_uri())
+    canvas, tip = driver.find_element("id", "canvas"), driver.find_element("id", "tip")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", canvas)
     deadline = time.monotonic() + 5
     spot = None
     while spot is None and time.monotonic() < deadline:
-        spot = browser.execute_script(PAINTED, canvas)
+        spot = driver.execute_script(PAINTED, canvas)
     assert spot is not None, "nothing was painted"
     assert not tip.is_displayed()
     box = canvas.size
-    move = ActionChains(browser, duration=0)
+    move = ActionChains(driver, duration=0)
     move.move_to_element_with_offset(canvas, spot[0] - box["width"] // 2, spot[1] - box["height"] // 2).perform()
     assert tip.is_displayed()
     assert "novel-" in tip.text
     assert "confidence" in tip.text
     assert "<img src=x" in tip.text, "the name, as text"
-    image = browser.execute_script("return getComputedStyle(arguments[0].firstChild).backgroundImage", tip)
+    image = driver.execute_script("return getComputedStyle(arguments[0].firstChild).backgroundImage", tip)
     assert image.startswith('url("data:image/webp')
     seen = tip.text
     canvas.send_keys(Keys.ARROW_RIGHT)
     assert tip.text != seen
-    choice = browser.find_element("css selector", "#legend button")
+    choice = driver.find_element("css selector", "#legend button")
     choice.click()
     assert choice.get_attribute("aria-pressed") == "true"
     canvas.send_keys(Keys.ARROW_LEFT)
     assert tip.text.startswith("novel-0"), "only its items are gone to"
     canvas.send_keys(Keys.ENTER)
-    assert browser.current_url.endswith("#class-4")
-    thumb = browser.find_element("css selector", ".card .t")
+    assert driver.current_url.endswith("#class-4")
+    thumb = driver.find_element("css selector", ".card .t")
     assert thumb.size["width"] >= 58
-    assert [line for line in browser.get_log("browser") if line["level"] == "SEVERE"] == []
-    assert browser.title.startswith("run")
+    assert [line for line in driver.get_log("browser") if line["level"] == "SEVERE"] == []
+    assert driver.title.startswith("run")
 
 
 PAINTED = """

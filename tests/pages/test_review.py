@@ -30,7 +30,6 @@ from unveil.pages.review.summary import Summary
 from unveil.runs.edited_scores import rising_curve
 from unveil.runs.names import telling_words
 from unveil.runs.reader import Run, load
-from unveil.runs.thumbnails import Thumbnails
 
 A, B, C, D = 2, 3, 4, 5
 HOST = "127.0.0.1:8123"
@@ -689,27 +688,9 @@ def test_duplicates_by_similarity(run: Run) -> None:
         assert page.get(f"/api/duplicates?alike={wrong}").status_code == 400
 
 
-def test_thumbnails_are_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = make_run(tmp_path / "run", pictures="files")
-    Image.new("RGB", (900, 500), "red").save(run.paths[30])
-    thumbnails = Thumbnails(run)
-    assert sorted(thumbnails.missing()) == list(range(72))
-    assert thumbnails.make_missing() == 72
-    picture = thumbnails.get(30)
-    assert picture is not None
-    assert picture.size == (224, 224)  # square
-    monkeypatch.setattr(Run, "picture", lambda *_: 1 / 0)
-    again = Thumbnails(load(run.folder))
-    assert again.missing() == []
-    assert again.get(30) is not None
-    sheet = Pictures(load(run.folder)).sheet([30, 31], 112)
-    assert sheet[2] == "112x112,16x16"
-
-
 def test_thumbnails_of_a_run_that_cannot_be_written(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", pictures="files")
     (run.folder / "thumbnails.sqlite").write_bytes(b"no database" * 100)
-    assert Thumbnails(run).get(30) is not None
     page = signed_in(run)
     assert page.get("/api/thumbs?rows=30&side=224").status_code == 200
     assert page.get("/api/thumbs?rows=30&side=7").status_code == 400

@@ -2,136 +2,24 @@
 
 import csv
 import json
-import os
-import shutil
-import subprocess
-import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from browsing import AXE, CHROMIUM, DRIVER, Browser, command, focused, phone, served
 from review_runs import seal_again, write_run
-from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import ActionChains, Keys
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.ui import WebDriverWait
 
 from unveil.pages.review.serve import prepare
 from unveil.runs.reader import load
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver")
 HOSTILE = "<img src=x onerror=document.title='owned'>"
-
-
-class Browser:
-    """A few words for what people do."""
-
-    def __init__(self, driver: webdriver.Chrome) -> None:
-        self.driver = driver
-
-    def open(self, address: str) -> None:
-        if not self.driver.current_url.startswith(address.partition("#")[0]):
-            self.driver.get("about:blank")  # a page whose server has ended goes on asking for it
-            self.complaints()
-        self.driver.get(address)
-        self.until(lambda: self.driver.find_elements(By.CSS_SELECTOR, "body[data-ready]"))
-
-    def until(self, condition: Callable[[], Any]) -> Any:
-        waiting = WebDriverWait(self.driver, 60, 0.05, [StaleElementReferenceException])  # tiles come and go
-        return waiting.until(lambda _: condition())
-
-    def all(self, selector: str) -> list[WebElement]:
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def one(self, selector: str) -> WebElement:
-        found: WebElement = self.until(lambda: next(iter(self.all(selector)), None))
-        return found
-
-    def tile(self, position: int) -> WebElement:
-        """The tile at a place of the grid, from 1, once it is drawn and no longer replaced."""
-        selector, seen = f".tile[aria-posinset='{position}']", list[WebElement]()
-
-        def settled() -> WebElement | None:
-            seen.append(self.one(selector))
-            return seen[-1] if len(seen) > 1 and seen[-1] == seen[-2] and seen[-1].is_displayed() else None
-
-        found: WebElement = self.until(settled)
-        return found
-
-    def keys(self, *keys: str) -> None:
-        ActionChains(self.driver).send_keys(*keys).perform()
-
-    def length(self, length: int) -> None:
-        """Wait until the log has so many entries."""
-        script = """return fetch('/api/state', {headers: {'X-Unveil-Key': localStorage.getItem('unveil-key')}})
-            .then(answer => answer.json()).then(state => state.length)"""
-        self.until(lambda: self.driver.execute_script(script) == length)
-
-    def names(self) -> list[str]:
-        script = "return [...document.querySelectorAll('.cards:not(.small) button.name')].map(one => one.textContent)"
-        found: list[str] = self.driver.execute_script(script)
-        return found
-
-    def card(self, name: str) -> WebElement:
-        script = """return [...document.querySelectorAll('.card')].find(
-            one => one.querySelector('button.name')?.textContent === arguments[0]) ?? null"""
-        found: WebElement = self.until(lambda: self.driver.execute_script(script, name))
-        return found
-
-    def go(self, route: str) -> None:
-        self.driver.execute_script("location.hash = arguments[0]", route)
-
-    def complaints(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    quiet = ["background-networking", "component-update", "sync", "gpu", "dev-shm-usage"]
-    arguments = ["--headless=new", "--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
-    for argument in [*arguments, "--window-size=1280,900", f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield Browser(driver)
-    driver.quit()
-
-
-@contextmanager
-def served(run: Path) -> Iterator[str]:
-    server, bound, links = prepare(load(run), host="127.0.0.1", port=0)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-    thread.start()
-    try:
-        yield links.address
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
-@contextmanager
-def command(run: Path) -> Iterator[str]:
-    """`unveil review` in a process of its own."""
-    line = [sys.executable, "-m", "unveil", "review", str(run), "--no-browser"]
-    with subprocess.Popen(
-        line, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().split(": ", 1)[1].strip()
-        finally:
-            process.terminate()
 
 
 def exported(run: Path) -> Counter[str]:
@@ -366,29 +254,6 @@ def test_a_failed_request_for_pictures_is_sent_again(browser: Browser, tmp_path:
         browser.until(lambda: browser.driver.execute_script(drawn) == 12)
 
 
-PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
-
-
-@contextmanager
-def phone(browser: Browser) -> Iterator[None]:
-    """A screen of 390 pixels that is touched."""
-    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    browser.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
-    try:
-        yield
-    finally:
-        browser.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
-        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def focused(browser: Browser) -> str:
-    script = (
-        "const at = document.activeElement; return at === document.body ? 'body' : at.className || at.id || at.tagName"
-    )
-    found: str = browser.driver.execute_script(script)
-    return found
-
-
 def test_the_focus_is_always_somewhere_and_goes_to_the_next_class(browser: Browser, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", each=300)
     with served(run) as address:
@@ -540,55 +405,38 @@ def test_on_a_phone_taps_add_up_and_the_bar_fits(browser: Browser, tmp_path: Pat
             assert browser.driver.execute_script("return document.documentElement.scrollWidth") <= 390, route
 
 
-AXE = os.environ.get("UNVEIL_AXE")
-"""The file axe.min.js; where it is named, as in continuous integration, it must be there."""
-if AXE is None and Path("node_modules/axe-core/axe.min.js").is_file():
-    AXE = "node_modules/axe-core/axe.min.js"
-
-
 @pytest.mark.skipif(AXE is None, reason="needs axe-core: npm install --no-save axe-core, or its file in UNVEIL_AXE")
 @pytest.mark.parametrize("pictures", ["array", "none"])
 def test_axe_finds_nothing(browser: Browser, tmp_path: Path, pictures: str) -> None:
     run = write_run(tmp_path / "run", pictures=pictures)
-    assert AXE is not None
-    source = Path(AXE).read_text()
-
     problems: list[Any] = []
 
     def check(place: str) -> None:
-        rules = {"runOnly": ["color-contrast"]} if place.startswith("dark") else {}  # the rest is as in the light
-        found = browser.driver.execute_async_script(
-            "const [rules, done] = arguments; axe.run({...rules, resultTypes: ['violations']}).then("
-            "result => done(result.violations.map(one => [one.id, one.nodes.map(node => node.html.slice(0, 200))])))",
-            rules,
-        )
-        problems.extend([place, *problem] for problem in found)
+        rules = ("color-contrast",) if place.startswith("dark") else ()  # the rest is as in the light
+        problems.extend([place, *problem] for problem in browser.axe(*rules))
 
     with served(run) as address:
         browser.open(address)
-        browser.driver.execute_script(source)
         for scheme in ("light", "dark"):
-            features = [{"name": "prefers-color-scheme", "value": scheme}]
-            browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-            for route in ("#/", "#/class/3", "#/questions", "#/map", "#/duplicates", "#/similar/40", "#/rejected"):
-                browser.go(route)
-                browser.until(lambda: browser.all("h1, canvas.map"))
-                check(f"{scheme} {route}")
-            browser.go("#/class/3")
-            browser.one(".tile")
-            for keys in ((Keys.ENTER,), ("m",), ("s",), ("v",), ("?",)):
-                browser.until(lambda: not browser.all("dialog"))
-                browser.keys(*keys)
-                browser.one("dialog")
-                if keys == ("s",):
-                    browser.one("dialog .part")
-                check(f"{scheme} {keys}")
+            with browser.colors(scheme):
+                for route in ("#/", "#/class/3", "#/questions", "#/map", "#/duplicates", "#/similar/40", "#/rejected"):
+                    browser.go(route)
+                    browser.until(lambda: browser.all("h1, canvas.map"))
+                    check(f"{scheme} {route}")
+                browser.go("#/class/3")
+                browser.one(".tile")
+                for keys in ((Keys.ENTER,), ("m",), ("s",), ("v",), ("?",)):
+                    browser.until(lambda: not browser.all("dialog"))
+                    browser.keys(*keys)
+                    browser.one("dialog")
+                    if keys == ("s",):
+                        browser.one("dialog .part")
+                    check(f"{scheme} {keys}")
+                    browser.keys(Keys.ESCAPE)
+                with phone(browser):
+                    browser.keys(" ")
+                    check(f"{scheme} phone")
                 browser.keys(Keys.ESCAPE)
-            with phone(browser):
-                browser.keys(" ")
-                check(f"{scheme} phone")
-            browser.keys(Keys.ESCAPE)
-        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
     assert not problems, json.dumps(problems, indent=1)
 
 

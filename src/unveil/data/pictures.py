@@ -1,6 +1,7 @@
 """Decode image files: upright, in RGB, cropped. Needs no torch."""
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from unveil.settings import Augment
 ImageFile.LOAD_TRUNCATED_IMAGES = False  # a cut-off file is an error, not a half grey picture
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "TIFF", "GIF", "AVIF")
 """Formats that are decoded, whatever a file is called. Pillow knows more, some by starting other programs."""
+THUMBNAIL_SIDE = 224
+"""Pixels of a side of the thumbnails that a run keeps: they are square, cropped in the middle."""
+KeepPicture = Callable[[Path, Image.Image], None]
+"""What is given each file as it was decoded, to keep something of it."""
 if most_pixels := os.environ.get("UNVEIL_MOST_PIXELS", ""):
     Image.MAX_IMAGE_PIXELS = int(most_pixels) // 2 if most_pixels.isdecimal() else Image.MAX_IMAGE_PIXELS
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from unveil import files, recipe
 from unveil.errors import DamagedError, UnveilError
+from unveil.runs import thumbnails
 from unveil.settings import Settings
 from unveil.storage import identity
 
@@ -57,9 +58,10 @@ def _unknown(out: Path, error: UnveilError) -> UnveilError:
 
 
 def is_unused(out: Path) -> bool:
-    """Whether nothing is there, or a directory with hidden files alone: a lock, or what a killed process has left."""
+    """Whether nothing is there, or a directory with what embedding alone leaves: thumbnails, and hidden files (a lock,
+    or what a killed process has left)."""
     if not out.exists() and not out.is_symlink():
         return True
     if not out.is_dir():
         raise UnveilError(f"{out} is a file, expected a directory for the run: choose another --out")
-    return all(path.name.startswith(".") for path in out.iterdir())
+    return all(path.name.startswith((".", thumbnails.FILE)) for path in out.iterdir())

@@ -10,6 +10,7 @@ from rich.console import Console
 from unveil import rng
 from unveil.data.items import Items
 from unveil.data.neighbor_graph import neighbor_graph
+from unveil.data.pictures import KeepPicture
 from unveil.discovery.preparation import TOGETHER, Preparation
 from unveil.numerics import Labels, Matrix, unit_rows
 
@@ -18,13 +19,21 @@ NEIGHBORS = 10
 
 
 def encode_items(
-    items: Items, labels: Labels, preparation: Preparation, console: Console
+    items: Items,
+    labels: Labels,
+    preparation: Preparation,
+    console: Console,
+    keep: KeepPicture | None = None,
 ) -> tuple[Preparation, Items, NDArray[np.bool_]]:
-    """The preparation with its encoder chosen, the readable items after it, and a mask (n,) of the readable ones."""
+    """The preparation with its encoder chosen, the readable items after it, and a mask (n,) of the readable ones.
+    `keep` is given each image file that a pretrained encoder reads, as it was decoded."""
     if preparation.encoder is None or TOGETHER not in preparation.encoder or items.kind == "table":
-        return preparation, *preparation.encoded(items, console)
+        return preparation, *preparation.encoded(items, console, keep)
     names = preparation.encoder.split(TOGETHER)
-    alone = {name: replace(preparation, encoder=name).encoded(items, console) for name in names}
+    alone = {
+        name: replace(preparation, encoder=name).encoded(items, console, keep if name == names[0] else None)
+        for name in names
+    }
     readable = alone[names[0]][1]
     options = {name: np.asarray(encoded.array) for name, (encoded, _) in alone.items()}
     options[preparation.encoder] = np.concatenate([unit_rows(vectors) for vectors in options.values()], axis=1)

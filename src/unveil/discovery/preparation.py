@@ -16,6 +16,7 @@ from rich.console import Console
 from unveil import hardware
 from unveil.data import gradients as gradients_of
 from unveil.data.items import Items, Vectors
+from unveil.data.pictures import KeepPicture
 from unveil.data.scaling import Reduction
 from unveil.data.table import Table
 from unveil.data.table_encoding import TableEncoding
@@ -60,12 +61,15 @@ class Preparation:
     folder: Path | None = None
     """Directory of stored embeddings; None: they are not stored."""
 
-    def encoded(self, items: Items, console: Console) -> tuple[Items, NDArray[np.bool_]]:
-        """The readable items after the encoder and before scaling, and a mask (n,) of the items that are readable."""
+    def encoded(
+        self, items: Items, console: Console, keep: KeepPicture | None = None
+    ) -> tuple[Items, NDArray[np.bool_]]:
+        """The readable items after the encoder and before scaling, and a mask (n,) of the items that are readable.
+        `keep` is given each image file that a pretrained encoder reads, as it was decoded."""
         if items.kind == "table":
             return Items.of(self._table_vectors(items.table, console)), np.ones(len(items), dtype=bool)
         if self.encoder is not None:
-            vectors = self._vectors(items, console)
+            vectors = self._vectors(items, console, keep)
             readable = ~np.isnan(vectors[:, 0])
             return Items.of(vectors if readable.all() else vectors[readable]), readable
         if self.side is not None:
@@ -97,7 +101,7 @@ class Preparation:
         weight = np.float32(1 / max(1, len(self.table.columns) - 1) ** 0.5)
         return np.concatenate([texts, numbers * weight], axis=1).astype(np.float32)
 
-    def _vectors(self, items: Items, console: Console) -> Vectors:
+    def _vectors(self, items: Items, console: Console, keep: KeepPicture | None = None) -> Vectors:
         assert self.encoder is not None
         if TOGETHER in self.encoder:
             parts = [replace(self, encoder=name)._vectors(items, console) for name in self.encoder.split(TOGETHER)]
@@ -115,6 +119,7 @@ class Preparation:
             precision=hardware.pick_precision(Machine(), device),
             folder=self.folder,
             console=console,
+            keep=keep,
         )
         return embedding(items, skip_unreadable=True)
 

@@ -35,6 +35,7 @@ from unveil.errors import DamagedError, UnveilError
 from unveil.methods.catalog import method_title
 from unveil.metrics import clustering_scores
 from unveil.models.image_words import image_words
+from unveil.runs import thumbnails
 from unveil.runs.reader import check_files, read_record
 from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
@@ -158,7 +159,8 @@ def run_own_data(
     if (record := finished(out, console)) is not None:
         return record
     preparation = prepare(task.items, settings, folder=stages)
-    preparation, items, readable = encode_items(task.items, task.labels, preparation, console)
+    with thumbnails.kept_in(out) as keep:
+        preparation, items, readable = encode_items(task.items, task.labels, preparation, console, keep)
     shown = task if readable.all() else task.take(np.flatnonzero(readable))
     skipped = [task.id_of(int(row)) for row in np.flatnonzero(~readable)]
     if len(shown.unlabelled) == 0 and corrections is None:

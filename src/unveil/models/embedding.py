@@ -15,7 +15,7 @@ from torch import Tensor
 
 from unveil import checksums, ranks, storage
 from unveil.data.items import Images, Items, Vectors
-from unveil.data.pictures import read_image
+from unveil.data.pictures import THUMBNAIL_SIDE, KeepPicture, read_image
 from unveil.errors import DamagedError, UnveilError
 from unveil.models.pretrained import pretrained
 from unveil.models.text_encoders import text_encoder
@@ -38,6 +38,8 @@ class Embedding:
     folder: Path | None
     """Directory of stored embeddings; None: they are not stored."""
     console: Console
+    keep: KeepPicture | None = None
+    """Given each image file that is decoded, where it has the pixels that a thumbnail needs."""
 
     def __call__(self, items: Items, *, skip_unreadable: bool = False) -> Vectors:
         """(n, D). With `skip_unreadable` the rows of files that are not images are NaN; else they are an error."""
@@ -108,8 +110,9 @@ class Embedding:
         console.print(f"embeddings of {len(items):,} images by {self.name} at {size} pixels", soft_wrap=True)
         mean = torch.tensor(encoder.mean, device=device).view(1, 3, 1, 1)
         std = torch.tensor(encoder.std, device=device).view(1, 3, 1, 1)
+        keep = self.keep if 2 * size >= THUMBNAIL_SIDE else None  # `read_image` decodes at twice the size
         for piece in self._announced(items.pieces(CHUNK)):
-            x, readable = pictures(piece, size, skip_unreadable)
+            x, readable = pictures(piece, size, skip_unreadable, keep)
             x = ((x.to(device) - mean) / std).contiguous(memory_format=torch.channels_last)
             with torch.autocast(device.type, self.precision, enabled=self.precision != torch.float32):
                 vectors = encoder.features(x).float().cpu().numpy()
@@ -135,8 +138,11 @@ def _is_readable(path: Path) -> bool:
     return True
 
 
-def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Tensor, NDArray[np.bool_]]:
-    """Images as a tensor (B, 3, size, size) in 0..1, and a mask (B,) of those that could be read."""
+def pictures(
+    items: Items, size: int, skip_unreadable: bool = False, keep: KeepPicture | None = None
+) -> tuple[Tensor, NDArray[np.bool_]]:
+    """Images as a tensor (B, 3, size, size) in 0..1, and a mask (B,) of those that could be read. `keep` is given each
+    file as it was decoded."""
     if items.kind != "files":
         x = torch.from_numpy(np.ascontiguousarray(items.array)).permute(0, 3, 1, 2).float() / 255
         x = x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
@@ -146,11 +152,15 @@ def pictures(items: Items, size: int, skip_unreadable: bool = False) -> tuple[Te
     pixels = np.zeros((len(items), size, size, 3), dtype=np.uint8)
     for row, path in enumerate(items.paths):
         try:
-            pixels[row] = np.asarray(read_image(path, at_least=size).resize((size, size)))
+            picture = read_image(path, at_least=size)
         except UnveilError:
             if not skip_unreadable:
                 raise
             readable[row] = False
+            continue
+        pixels[row] = np.asarray(picture.resize((size, size)))
+        if keep is not None:
+            keep(path, picture)
     return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255, readable
 
 

@@ -4,7 +4,7 @@ The run itself is never changed. Each action is a line of RUN/review.jsonl; the 
 with all lines applied in order, so that undo and redo are lines too.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,10 @@ from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
 from unveil.runs.reader import Run
+from unveil.runs.review_actions import ACTIONS, as_list, denied_question
+from unveil.runs.review_actions import REJECTED as REJECTED
+from unveil.runs.review_actions import Rows as Rows
 from unveil.runs.review_log import LOG, Entry, check_end, clean_name, parse_entries, read_last, typed_name
-
-REJECTED = -1
-"""The label of items that belong to no class."""
-QUESTIONS = {"merge": 2, "known": 2, "split": 1}
-"""Questions that can be answered with no, and how many classes they are about."""
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +66,8 @@ class State:
         """Questions that a person answered with no: merge, known or split, and the classes."""
         self.rejected_from: Rows = run.labels.copy()
         """(n,): the class that a rejected item was in."""
-        self._next = len(run.classes)
+        self.next_number = len(run.classes)
+        """The number of the next new class."""
         self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
         self._cluster_changed: dict[int, int] = {}
 
@@ -106,7 +104,7 @@ class State:
             applied = change if entry.kind == "redo" else _inverse(change)
         else:
             change = applied = self._change(entry.kind, entry.data)
-            self._next = max([self._next, *(cluster + 1 for cluster in change.meanings)])
+            self.next_number = max([self.next_number, *(cluster + 1 for cluster in change.meanings)])
             self.done.append(change)
             self.undone.clear()
         self._put(applied, entry.number)
@@ -118,7 +116,7 @@ class State:
             return False
         if base > self.length or kind in ("undo", "redo"):
             return True
-        clusters = [data.get("cluster"), data.get("to"), *_list(data.get("clusters"))]
+        clusters = [data.get("cluster"), data.get("to"), *as_list(data.get("clusters"))]
         if any(self._cluster_changed.get(cluster, 0) > base for cluster in clusters if isinstance(cluster, int)):
             return True
         rows = self.rows(data["rows"]) if "rows" in data else np.empty(0, dtype=np.int64)
@@ -130,9 +128,9 @@ class State:
         if "rows" in data:
             stored["rows"] = self.rows(data["rows"]).tolist()
         if "parts" in data:
-            stored["parts"] = [self._ordered_rows(part).tolist() for part in _list(data["parts"])]
+            stored["parts"] = [self._ordered_rows(part).tolist() for part in as_list(data["parts"])]
         if "clusters" in data:
-            clusters = _list(data["clusters"])
+            clusters = as_list(data["clusters"])
             if all(isinstance(cluster, int) for cluster in clusters):
                 stored["clusters"] = list(dict.fromkeys(clusters))
         if isinstance(data.get("text"), str):
@@ -162,8 +160,8 @@ class State:
         self.length = number
 
     def _change(self, kind: str, data: dict[str, Any]) -> Change:
-        if (make := _ACTIONS.get(kind)) is None:
-            raise UnveilError(f"the action is '{kind}': there is {', '.join(_ACTIONS)}, undo, redo")
+        if (make := ACTIONS.get(kind)) is None:
+            raise UnveilError(f"the action is '{kind}': there is {', '.join(ACTIONS)}, undo, redo")
         rows, after, meanings = make(self, data)
         before = self.labels[rows]
         for cluster in np.unique(before[before != after]).tolist():  # a cluster without items does not exist
@@ -172,13 +170,14 @@ class State:
         pairs = {cluster: (self.meanings.get(cluster), meaning) for cluster, meaning in meanings.items()}
         placed = self.by_hand[rows]
         by_hand = placed, (placed | (kind == "move")) & (kind != "reject")
-        denied = _denied(data) if kind == "no" else None
+        denied = denied_question(data) if kind == "no" else None
         return Change(kind=kind, rows=rows, before=before, after=after, meanings=pairs, by_hand=by_hand, denied=denied)
 
     def _size(self, cluster: int) -> int:
         return int((self.labels == cluster).sum())
 
-    def _cluster(self, value: object, *, novel: bool = True) -> int:
+    def cluster(self, value: object, *, novel: bool = True) -> int:
+        """The number of a class that somebody gave; an error where there is none, or `novel` and it is a known one."""
         if not isinstance(value, int) or isinstance(value, bool) or value not in self.meanings:
             raise UnveilError(f"there is no class {value!r} any more: reload the page")
         if novel and not self.is_novel(value):
@@ -197,23 +196,25 @@ class State:
             raise UnveilError(f"item {rows.max()} of {len(self.labels)}: there is no such item")
         return np.unique(rows).astype(np.int64)
 
-    def _movable(self, value: object) -> Rows:
+    def movable(self, value: object) -> Rows:
+        """Rows that somebody gave; an error where one came with its label."""
         rows = self.rows(value)
         if not self.run.new[rows].all():
             first = self.run.ids[rows[~self.run.new[rows]][0]]
             raise UnveilError(f"{first} came with its label: correct it in the labelled data")
         return rows
 
-    def _fresh(self, text: object = None, taken: Iterable[str] = ()) -> Meaning:
-        """The meaning of a new cluster; without a name it gets the next free number."""
+    def fresh(self, text: object = None, taken: Iterable[str] = ()) -> Meaning:
+        """The meaning of a new class; without a name it gets the next free number."""
         names = {meaning.name for meaning in self.meanings.values()} | set(taken)
-        number = self._next - self.run.n_known
+        number = self.next_number - self.run.n_known
         while f"novel-{number}" in names:
             number += 1
         meaning = Meaning(name=f"novel-{number}")
-        return meaning if text is None else self._named(meaning, text, None)
+        return meaning if text is None else self.named(meaning, text, None)
 
-    def _named(self, meaning: Meaning, text: object, cluster: int | None) -> Meaning:
+    def named(self, meaning: Meaning, text: object, cluster: int | None) -> Meaning:
+        """A meaning with the name that somebody gave: that of a known class, or one that no other class has."""
         name = clean_name(text)
         if name in self.run.classes[: self.run.n_known]:
             return replace(meaning, known=self.run.classes.index(name))
@@ -221,112 +222,6 @@ class State:
         if any(other.name == name for other in others):
             raise UnveilError(f"another class is called '{name}' already: merge the two, or take another name")
         return replace(meaning, name=name, named=True, known=None)
-
-
-Effect = tuple[Rows, Rows, dict[int, Meaning | None]]
-"""What an action changes: rows, their new labels, and new meanings of classes."""
-NO_ROWS: Rows = np.empty(0, dtype=np.int64)
-
-
-def _name(state: State, data: dict[str, Any]) -> Effect:
-    cluster = state._cluster(data.get("cluster"))
-    return NO_ROWS, NO_ROWS, {cluster: state._named(state.meanings[cluster], data.get("text"), cluster)}
-
-
-def _known(state: State, data: dict[str, Any]) -> Effect:
-    cluster, known = state._cluster(data.get("cluster")), data.get("class")
-    if known is not None and state.is_novel(known := state._cluster(known, novel=False)):
-        raise UnveilError(f"'{state.name(known)}' is no known class: merge the two classes instead")
-    return NO_ROWS, NO_ROWS, {cluster: replace(state.meanings[cluster], known=known)}
-
-
-def _merge(state: State, data: dict[str, Any]) -> Effect:
-    clusters = list(dict.fromkeys(state._cluster(cluster) for cluster in _list(data.get("clusters"))))
-    if len(clusters) < 2:
-        raise UnveilError("give two or more different classes to merge")
-    meanings = [state.meanings[cluster] for cluster in clusters]
-    first = next((meaning for meaning in meanings if meaning.named), meanings[0])
-    known = next((meaning.known for meaning in meanings if meaning.known is not None), None)
-    rows = np.flatnonzero(np.isin(state.labels, clusters[1:]))
-    merged = replace(first, known=known, reviewed=all(meaning.reviewed for meaning in meanings))
-    return rows, np.full(len(rows), clusters[0]), {clusters[0]: merged}
-
-
-def _split(state: State, data: dict[str, Any]) -> Effect:
-    cluster = state._cluster(data.get("cluster"))
-    parts = [state.rows(part) for part in _list(data.get("parts"))]
-    rows = np.concatenate(parts) if parts else NO_ROWS
-    if len(parts) < 2 or len(np.unique(rows)) != len(rows):
-        raise UnveilError("give two or more parts that share no item")
-    if (state.labels[rows] != cluster).any():
-        raise UnveilError(f"the parts are not of '{state.name(cluster)}' any more: split it again")
-    moved = parts[1:]  # the first keeps the number and the name
-    meanings: dict[int, Meaning | None] = {cluster: replace(state.meanings[cluster], reviewed=False)}
-    for number in range(len(moved)):
-        taken = [meaning.name for meaning in meanings.values() if meaning]
-        meanings[state._next + number] = state._fresh(taken=taken)
-    after = np.repeat(state._next + np.arange(len(moved)), [len(part) for part in moved])
-    return np.concatenate(moved), after, meanings
-
-
-def _move(state: State, data: dict[str, Any]) -> Effect:
-    rows, to = state._movable(data.get("rows")), data.get("to")
-    if to is not None:
-        return rows, np.full(len(rows), state._cluster(to, novel=False)), {}
-    return rows, np.full(len(rows), state._next), {state._next: state._fresh(data.get("text"))}
-
-
-def _reject(state: State, data: dict[str, Any]) -> Effect:
-    rows = state._movable(data.get("rows"))
-    return rows, np.full(len(rows), REJECTED), {}
-
-
-def _restore(state: State, data: dict[str, Any]) -> Effect:
-    rows = state._movable(data.get("rows"))
-    if (state.labels[rows] != REJECTED).any():
-        raise UnveilError("some of these items are not rejected: reload the page")
-    before = state.rejected_from[rows]
-    if gone := [cluster for cluster in np.unique(before).tolist() if cluster not in state.meanings]:
-        many = int(np.isin(before, gone).sum())
-        raise UnveilError(f"the class of {many} of these items does not exist any more: move them to another one")
-    return rows, before, {}
-
-
-def _no(state: State, data: dict[str, Any]) -> Effect:
-    question, clusters = data.get("question"), _list(data.get("clusters"))
-    if question not in QUESTIONS or len(clusters) != QUESTIONS[question]:
-        raise UnveilError(f"the question is {question!r}: there is {', '.join(QUESTIONS)}")
-    for cluster in clusters:
-        state._cluster(cluster, novel=False)
-    return NO_ROWS, NO_ROWS, {}
-
-
-def _denied(data: dict[str, Any]) -> tuple[str, tuple[int, ...]]:
-    clusters = data["clusters"]
-    return data["question"], tuple(sorted(clusters) if data["question"] == "merge" else clusters)
-
-
-def _accept(state: State, data: dict[str, Any]) -> Effect:
-    cluster = state._cluster(data.get("cluster"), novel=False)
-    reviewed = data.get("reviewed", True) is True
-    return NO_ROWS, NO_ROWS, {cluster: replace(state.meanings[cluster], reviewed=reviewed)}
-
-
-_ACTIONS: dict[str, Callable[[State, dict[str, Any]], Effect]] = {
-    "name": _name,
-    "known": _known,
-    "merge": _merge,
-    "split": _split,
-    "move": _move,
-    "reject": _reject,
-    "restore": _restore,
-    "no": _no,
-    "accept": _accept,
-}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _inverse(change: Change) -> Change:

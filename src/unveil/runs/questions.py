@@ -2,7 +2,7 @@
 
 What a question is worth is the number of items that the answer is expected to put right: the probability of yes times
 the items that yes would change. Probabilities come from one criterion for each kind, chosen and fitted with simulated
-reviewers on data whose truth is known (benchmarks/reviewers.py, results/reviewers.json). Cosines mean something else in
+reviewers on data whose truth is known (benchmarks/reviewers.py, results/reviewers). Cosines mean something else in
 every space of features; so they are taken relative to the cosine that a known class of the run has with its nearest.
 """
 

@@ -3,9 +3,9 @@
 import math
 
 from unveil.pages import words
-from unveil.pages.report.gallery import items
+from unveil.pages.report.gallery import item_name, items
 from unveil.pages.report.sprites import Sheet
-from unveil.pages.report.text import count, escaped, name, percent, table
+from unveil.pages.report.text import WIDE, count, escaped, name, percent, table
 from unveil.pages.report.truth import Comparison
 from unveil.runs.reader import Run
 
@@ -37,7 +37,7 @@ def section(run: Run, comparison: Comparison, sheet: Sheet) -> str:
     if run.has_pictures:
         return "".join(parts) + items(run, sheet, [row for row, _, _ in comparison.misplaced], captions)
     listed = [
-        f"<li>{name(run.ids[row])} <small>{caption}</small></li>"
+        f"<li>{item_name(run, row)} <small>{caption}</small></li>"
         for (row, _, _), caption in zip(comparison.misplaced, captions, strict=True)
     ]
     return "".join([*parts, f'<ul class="names">{"".join(listed)}</ul>'])
@@ -63,7 +63,7 @@ def _matrix(comparison: Comparison) -> str:
             cells.append(f"<td{shade}>{value or '·'}</td>")
         lines.append(f'<tr><th scope="row">{name(cluster, 24)}</th>{"".join(cells)}</tr>')
     return (
-        '<div class="wide"><table class="matrix" aria-label="items by cluster and true class"><thead><tr>'
+        f'<div {WIDE}><table class="matrix" aria-label="items by cluster and true class"><thead><tr>'
         f'<th scope="col">cluster \\ class</th>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
     )
 
@@ -83,7 +83,7 @@ def _largest(comparison: Comparison) -> str:
     ]
     return (
         f'<p class="note">With {len(comparison.clusters)} clusters and {len(comparison.classes)} classes, only the '
-        'largest confusions are shown.</p><div class="wide"><table aria-label="largest confusions"><thead><tr>'
+        f'largest confusions are shown.</p><div {WIDE}><table aria-label="largest confusions"><thead><tr>'
         '<th scope="col">cluster</th><th scope="col">matched class</th><th scope="col">also holds</th>'
         f'<th scope="col">items</th></tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
     )

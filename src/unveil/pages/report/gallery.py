@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from unveil.pages import colors
 from unveil.pages.report.clusters import Cluster, UnusualColumn
 from unveil.pages.report.sprites import Sheet
-from unveil.pages.report.text import count, escaped, name, percent, short
+from unveil.pages.report.text import SENTENCE, beginning, count, deviations, escaped, name, percent, short
 from unveil.runs.reader import Run
 
 MANY = 60
 """With more clusters than this, cards are small."""
 STRIP = 9
 """Pictures in the line of a class on the first screen."""
+TEXTS = 2
+"""Texts in the line of a class on the first screen."""
 NAMES = 6
 """Items listed on a card where there are no pictures."""
 
@@ -22,13 +24,18 @@ def swatch(run: Run, index: int) -> str:
     return f'<i class="swatch"{style}></i>'
 
 
+def item_name(run: Run, row: int) -> str:
+    """What an item without a picture is called, as HTML: the beginning of its text, or its name."""
+    return f"<bdi>{escaped(beginning(run.texts[row], SENTENCE))}</bdi>" if run.texts else name(run.ids[row])
+
+
 def items(run: Run, sheet: Sheet, rows: Sequence[int], captions: Sequence[str] = ()) -> str:
-    """A row of thumbnails, or a list of names."""
+    """A row of thumbnails, or a list of texts or names."""
     if not run.has_pictures:
         lines = []
         for row in rows:
             confidence = f" <small>{percent(run.confidence[row])}</small>" if run.new[row] else ""
-            lines.append(f"<li>{name(run.ids[row])}{confidence}</li>")
+            lines.append(f"<li>{item_name(run, row)}{confidence}</li>")
         return f'<ul class="names">{"".join(lines)}</ul>'
     cells = []
     for number, row in enumerate(rows):
@@ -59,10 +66,12 @@ def strips(run: Run, clusters: Sequence[Cluster], sheet: Sheet) -> str:
 
 
 def _telling(run: Run, cluster: Cluster) -> str:
-    """The unusual columns of a class, or names of items, as one line."""
+    """The unusual columns of a class, its most typical texts, or names of items, as one line."""
     if cluster.columns:
-        columns = [f"{escaped(short(c.column, 24))} {c.difference:+.1f} σ" for c in cluster.columns[:3]]
+        columns = [f"{escaped(short(c.column, 24))} {deviations(c.difference)}" for c in cluster.columns[:3]]
         return f'<p class="few">{", ".join(columns)}</p>'
+    if run.texts:
+        return f'<p class="few">{" · ".join(item_name(run, row) for row in cluster.typical[:TEXTS])}</p>'
     return f'<p class="few">{", ".join(name(run.ids[row], 24) for row in cluster.typical[:4])}</p>'
 
 
@@ -97,12 +106,11 @@ def _columns(columns: Sequence[UnusualColumn]) -> str:
     """Bars to the left and right of zero; three standard deviations fill them."""
     lines = []
     for column in columns:
-        sign = "+" if column.difference >= 0 else "−"
         width = min(50.0, abs(column.difference) / 3 * 50)
         left = 50.0 if column.difference >= 0 else 50.0 - width
         lines.append(
             f"<li><span>{escaped(short(column.column, 40))}</span>"
             f'<span class="both"><i style="left:{left:.1f}%;width:{width:.1f}%"></i></span>'
-            f"<span>{sign}{abs(column.difference):.1f} σ <small>mean {column.mean:.3g}</small></span></li>"
+            f"<span>{deviations(column.difference)} <small>mean {column.mean:.3g}</small></span></li>"
         )
     return f'<ul class="telling">{"".join(lines)}</ul>'

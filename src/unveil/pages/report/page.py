@@ -14,7 +14,7 @@ from unveil.pages import colors
 from unveil.pages.report import confusion, curves, gallery, parts, suggested
 from unveil.pages.report.clusters import describe
 from unveil.pages.report.sprites import Sheet, draw
-from unveil.pages.report.text import as_json, cleaned, count, escaped, short
+from unveil.pages.report.text import SENTENCE, as_json, beginning, cleaned, count, escaped, short
 from unveil.pages.report.truth import compare
 from unveil.runs.edited_scores import reviewed
 from unveil.runs.map import Layout, layout_of
@@ -105,7 +105,7 @@ def _points(run: Run, sheet: Sheet, layout: Layout) -> dict[str, Any]:
     points = []
     for row, (x, y) in zip(sheet.rows, grid, strict=True):
         confidence = round(100 * float(run.confidence[row]))
-        points.append([x, y, int(run.labels[row]), confidence, int(run.new[row]), cleaned(short(run.ids[row], 40))])
+        points.append([x, y, int(run.labels[row]), confidence, int(run.new[row]), cleaned(_title(run, row))])
     return {
         "points": points,
         "classes": [cleaned(short(one, 40)) for one in run.classes],
@@ -134,3 +134,7 @@ def _made(record: dict[str, Any]) -> str:
 
 def _part(file: str) -> str:
     return resources.files("unveil.pages.report").joinpath(file).read_text(encoding="utf-8")
+
+
+def _title(run: Run, row: int) -> str:
+    return beginning(run.texts[row], SENTENCE) if run.texts else short(run.ids[row], 40)

@@ -11,8 +11,13 @@ HIDDEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0]"
 )
 """Characters that nobody sees or that change the direction of text."""
+WIDE = 'class="wide" tabindex="0" role="group" aria-label="Table"'
+"""Attributes of what scrolls sideways on a small screen, by touch or by keys."""
 NAME = 48
 """Most characters of a name that are shown."""
+
+SENTENCE = 72
+"""Most characters of a text that are shown."""
 
 
 def cleaned(text: object) -> str:
@@ -39,9 +44,20 @@ def name(text: str, most: int = NAME) -> str:
     return f"<bdi{title}>{escaped(short(text, most))}</bdi>"
 
 
+def beginning(text: str, most: int) -> str:
+    """The first words of a sentence."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
+
 def percent(share: float, digits: int = 0) -> str:
     """0.934 as 93 %; the space does not break."""
     return f"{100 * share:.{digits}f}\u00a0%"
+
+
+def deviations(number: float) -> str:
+    """Standard deviations from the mean, as the review page writes them: +1.7 σ, −0.5 σ."""
+    return f"{'+' if number >= 0 else '−'}{abs(number):.1f} σ"
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
@@ -56,7 +72,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, label: str) -
         f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
     )
     top = f"<thead><tr>{head}</tr></thead>" if header else ""
-    return f'<div class="wide"><table aria-label="{escaped(label)}">{top}<tbody>{lines}</tbody></table></div>'
+    return f'<div {WIDE}><table aria-label="{escaped(label)}">{top}<tbody>{lines}</tbody></table></div>'
 
 
 def as_json(value: Any) -> str:

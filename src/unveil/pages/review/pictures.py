@@ -38,16 +38,16 @@ class Pictures:
 
     @cached_property
     def _thumbnails(self) -> Thumbnails:
-        return Thumbnails(self._run)
+        return Thumbnails(self._run.folder)
 
     def _shrunk(self, row: int) -> Image.Image | None:
-        if self._run.paths[row]:
-            return self._thumbnails.get(row)
+        if path := self._run.paths[row]:
+            return self._thumbnails.get(path)
         return self._run.picture(row, self.sides[-1])
 
     def prepare(self) -> None:
-        """Make the thumbnails of all image files in a process of its own, once."""
-        if self._process is None and any(self._run.paths) and self._thumbnails.missing():
+        """Make the thumbnails that are missing in a process of its own, once."""
+        if self._process is None and any(self._run.paths) and self._thumbnails.missing(self._run.paths):
             self._process = in_background("unveil.runs.thumbnails", self._run)
 
     def sheet(self, rows: list[int], side: int) -> tuple[bytes, str, str]:

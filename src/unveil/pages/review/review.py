@@ -146,8 +146,7 @@ class Review:
             "known": None if known is None else {"id": known[0], "cosine": round(known[1], 3)},
             "cluster": None if novel is None else {"id": novel[0], "cosine": round(novel[1], 3)},
             "columns": [
-                {"column": c.column, "mean": float(f"{c.mean:.5g}"), "deviations": round(c.difference, 1)}
-                for c in columns
+                {"column": c.column, "mean": _readable(c.mean), "deviations": round(c.difference, 1)} for c in columns
             ],
         }
 
@@ -222,3 +221,8 @@ class Review:
             part_of[part] = number
         telling = [self.names.telling(part_of, number, TELLING) for number in range(len(found))]
         return {"length": length, "parts": [part.tolist() for part in found], "telling": telling}
+
+
+def _readable(mean: float) -> float:
+    """Three digits, and all those before the point."""
+    return float(f"{mean:.3g}") if abs(mean) < 100 else round(mean)

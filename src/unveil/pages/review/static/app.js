@@ -1,10 +1,11 @@
 // The page: which view is shown, what holds for all of them, and the keys.
 
 import { get, redo, refresh, signIn, undo } from "./api.js";
+import { classItems } from "./class.js";
 import { exportDialog, helpDialog } from "./dialogs.js";
 import { byId, h, percent, seen, typing } from "./dom.js";
 import { gallery } from "./gallery.js";
-import { classItems, duplicateItems, rejectedItems, similarItems } from "./items.js";
+import { duplicateItems, rejectedItems, similarItems } from "./lists.js";
 import { mapView } from "./map.js";
 import { queueView } from "./queue.js";
 import { listen, store } from "./store.js";
