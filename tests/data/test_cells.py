@@ -11,6 +11,7 @@ import pytest
 from blobs import blobs
 from rich.console import Console
 
+from unveil.cli.own import discover
 from unveil.data.cells import write_cells
 from unveil.data.known_new import read_new, read_task
 from unveil.data.sheets import Columns
@@ -95,6 +96,6 @@ def test_one_of_several_data_sets_is_to_be_named(tmp_path: Path) -> None:
         for name in ("dataset_info.json", "state.json"):
             (tmp_path / split / name).write_text("{}")
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    for read in (lambda: read_task(tmp_path, None), lambda: read_new(tmp_path)):
+    for read in (lambda: read_task(tmp_path, None), lambda: read_new(tmp_path), lambda: discover(tmp_path)):
         with pytest.raises(UnveilError, match=r"holds the data sets test, train: give one of them, as .*/NAME"):
             read()

@@ -16,12 +16,13 @@ from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
 from unveil.discovery import input_checks, saved_estimator
-from unveil.discovery.discover import Discovery, discover, few_threads
+from unveil.discovery.discover import Discovery, discover, few_threads, trains
 from unveil.discovery.encoding import encode_items
 from unveil.discovery.notebook import NotebookDisplay
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.parameters import check_parameters
 from unveil.discovery.predictor import Predictor, summed
+from unveil.discovery.steps import shown
 from unveil.discovery.updates import LEAST, Update, largest_group
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
@@ -152,8 +153,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
             self.n_features_in_ = encoded.array.shape[-1] if encoded.kind == "vectors" else 1
         keep = len(task) <= MOST_KEPT_ROWS
         encoded_task = replace(task, items=encoded)
-        with few_threads(encoded_task, settings):
-            result = discover(encoded_task, settings, preparation, console=console, keep_features=keep)
+        with few_threads(encoded_task, settings), shown(console, trains=trains(encoded_task, settings)) as step:
+            result = discover(encoded_task, settings, preparation, console=console, keep_features=keep, step=step)
         for warning in (*self._input_notes, *encoder_warning(items, settings, self.encoder), *result.warnings):
             warnings.warn(warning, UserWarning, stacklevel=2)
         self._keep(replace(result, training=None), classes, task, settings)
