@@ -6,9 +6,9 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
 `<!-- faults: NAME -->` what became of faults on purpose, `<!-- bench: NAME -->`, `limits` and `growth` show a record of
 the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`,
-`fit`, `small` and `inputs` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how quick the review
-page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is
-written, and the exit code says whether a page is out of date.
+`fit`, `small` and `inputs` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how
+quick the review page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check
+nothing is written, and the exit code says whether a page is out of date.
 """
 
 import json
