@@ -3,12 +3,12 @@
     python docs/render.py [--check]
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
-`results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
-`<!-- faults: NAME -->` what became of faults on purpose, `<!-- bench: NAME -->`, `limits` and `growth` show a record of
-the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits` and
-`fit` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how quick the review
-page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is
-written, and the exit code says whether a page is out of date.
+`results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed, `<!--
+faults: NAME -->` what became of faults on purpose, `<!-- bench: NAME -->`, `limits` and `growth` show a record of the
+benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`, `fit`,
+`small` and `inputs` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how
+quick the review page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With
+--check nothing is written, and the exit code says whether a page is out of date.
 """
 
 import json
@@ -26,7 +26,7 @@ from benchmarks import own_bars, own_tables  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
-BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits")
+BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs")
 KINDS = "|".join(("faults", "table", "tried", "paper", *BENCHMARKS, *OWN_DATA, *REVIEW))
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
@@ -193,6 +193,29 @@ def fit(path: Path) -> str:
     return "\n".join(lines)
 
 
+def small(path: Path) -> str:
+    """How long a fit on little data takes."""
+    if not path.with_suffix(".json").exists():
+        return "*Not measured yet.*"
+    lines = ["|  | rows | number of classes | s | processor s | ACC % |", "|---" * 6 + "|"]
+    for row in record_at(path)["rows"]:
+        times = f"{row['seconds']:.1f} | {row['processor_seconds']:.1f}"
+        lines.append(f"| {row['task']} | {row['rows']:,} | {row['number']} | {times} | {100 * row['acc']:.1f} |")
+    return "\n".join(lines)
+
+
+def inputs(path: Path) -> str:
+    """What the command reached on files as people have them."""
+    if not path.with_suffix(".json").exists():
+        return "*Not measured yet.*"
+    lines = ["|  | command | known + new | novel | ACC % | forecast % |", "|---" * 6 + "|"]
+    for row in json.loads(path.with_suffix(".json").read_text(encoding="utf-8")):
+        items, novel = f"{row['known_rows']:,} + {row['new_rows']:,}", row["novel"]
+        numbers = f"{100 * row['acc']:.1f} | {100 * row['forecast']:.0f}"
+        lines.append(f"| {row['task']} | `{row['command']}` | {items} | {novel} | {numbers} |")
+    return "\n".join(lines)
+
+
 def views(folder: Path) -> str:
     """Accuracy on hidden known classes with views of several kinds, and the mean over tasks."""
     records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
@@ -298,6 +321,8 @@ MAKERS = {
     "views": views,
     "ablation": ablation,
     "splits": splits,
+    "small": small,
+    "inputs": inputs,
     **{kind: own_data(kind) for kind in OWN_DATA},
 }
 

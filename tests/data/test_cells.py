@@ -11,8 +11,9 @@ import pytest
 from blobs import blobs
 from rich.console import Console
 
+from unveil.cli.own import discover
 from unveil.data.cells import write_cells
-from unveil.data.known_new import read_task
+from unveil.data.known_new import read_new, read_task
 from unveil.data.sheets import Columns
 from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
@@ -82,6 +83,19 @@ def test_a_data_set_that_datasets_saved(tmp_path: Path) -> None:
     task = read_task(tmp_path, None, Columns(text="text"))
     assert (task.known, task.labels.tolist()) == (("cat", "dog"), [1, 0, -1])
     assert task.items.texts == ("a b", "c d", "e f")
+    items, _ = read_new(tmp_path, columns=Columns(text="text"))
+    assert items.texts == ("a b", "c d", "e f")
     (tmp_path / "state.json").write_text("{}")
     with pytest.raises(UnveilError, match="save it again"):
         read_task(tmp_path, None)
+
+
+def test_one_of_several_data_sets_is_to_be_named(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        (tmp_path / split).mkdir()
+        for name in ("dataset_info.json", "state.json"):
+            (tmp_path / split / name).write_text("{}")
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    for read in (lambda: read_task(tmp_path, None), lambda: read_new(tmp_path), lambda: discover(tmp_path)):
+        with pytest.raises(UnveilError, match=r"holds the data sets test, train: give one of them, as .*/NAME"):
+            read()

@@ -2,6 +2,7 @@
 
 import logging
 import pathlib
+from collections import UserList
 from pathlib import Path
 
 import numpy as np
@@ -164,3 +165,47 @@ def test_paths_are_not_taken_for_sentences(tmp_path: Path) -> None:
         quick().fit(["a.png", "b.jpg"], [0, -1])
     with pytest.raises(UnveilError, match="image files do not exist"):
         quick().fit([pathlib.Path("a"), pathlib.Path("b")], [0, -1])
+
+
+class ClassLabel:
+    """Of the same name as the feature type of `datasets`."""
+
+
+class Picture:
+    """Stands for any other feature type."""
+
+
+Picture.__name__ = "Image"
+
+
+class SavedDataset:
+    """What the estimator asks of a `datasets.Dataset`."""
+
+    def __init__(self, **columns: list[object]) -> None:
+        self.frame = pd.DataFrame(columns)
+        self.features: dict[str, object] = dict.fromkeys(columns, "value")
+        self.column_names = list(columns)
+
+    def to_pandas(self) -> pd.DataFrame:
+        return self.frame
+
+
+def test_a_data_set_of_datasets_goes_in_as_it_is() -> None:
+    given = SavedDataset(embedding=[row.tolist() for row in X], label=Y.tolist())
+    given.features["label"] = ClassLabel()
+    with pytest.warns(UserWarning, match=r"left out: label \(class labels\)"):
+        found = quick().fit(given, GIVEN)
+    assert clustering_accuracy(Y, found.labels_) > 0.95
+    np.testing.assert_array_equal(found.predict(given), found.labels_)
+    given.features["label"] = Picture()
+    with pytest.raises(UnveilError, match="'label' of X holds image data: give images as an array"):
+        quick().fit(given, GIVEN)
+
+
+def test_a_column_that_is_a_sequence_of_its_own_is_a_list() -> None:
+    class Column(UserList[str]):
+        """`datasets` hands out columns as sequences that are no lists."""
+
+    texts = Column(["my card", "a card", "rain today", "sun today"] * 10)
+    found = quick(encoder="tfidf", n_novel=1).fit(texts, ["card", "card", "", ""] * 10)
+    assert found.classes_.tolist() == ["card", "novel-0"]

@@ -10,6 +10,7 @@ from blobs import blobs
 from PIL import Image
 from rich.console import Console
 
+from unveil import NovelClassDiscovery
 from unveil.discovery.predict_run import predict_run
 from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
@@ -25,25 +26,53 @@ def run(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
     return out
 
 
+def say(run: Path, *actions: tuple[str, dict[str, object]]) -> None:
+    """Write the log of a review."""
+    lines = [
+        json.dumps({"number": number, "time": "", "kind": kind, "data": data}) + "\n"
+        for number, (kind, data) in enumerate(actions, start=1)
+    ]
+    (run / "review.jsonl").write_text("".join(lines))
+
+
+FOX = ("name", {"cluster": 2, "text": "fox"}), ("merge", {"clusters": [2, 3]}), ("known", {"cluster": 4, "class": 1})
+
+
 def test_names_of_the_review_reach_predict(tmp_path: Path) -> None:
     x, y = blobs(5, 30)
     np.savez(tmp_path / "known.npz", X=x[y < 2], y=y[y < 2])
     np.save(tmp_path / "new.npy", x[y >= 2])
     options: dict[str, Any] = {"overrides": QUICK[:2], "console": Console(quiet=True)}
     run_own_data(tmp_path / "known.npz", tmp_path / "new.npy", out=tmp_path / "run", stages=tmp_path / "s", **options)
-    actions = [
-        ("name", {"cluster": 2, "text": "fox"}),
-        ("merge", {"clusters": [2, 3]}),
-        ("known", {"cluster": 4, "class": 1}),
-    ]
-    lines = [
-        json.dumps({"number": number, "time": "", "kind": kind, "data": data}) + "\n"
-        for number, (kind, data) in enumerate(actions, start=1)
-    ]
-    (tmp_path / "run" / "review.jsonl").write_text("".join(lines))
+    say(tmp_path / "run", *FOX)
     lines, _ = predict_run(tmp_path / "run", tmp_path / "new.npy", console=Console(quiet=True))
     assert {(label, kind) for _, label, kind, _ in lines} == {("fox", "novel"), ("1", "known")}
     assert sum(label == "fox" for _, label, _, _ in lines) == 60
+    loaded = NovelClassDiscovery.load(tmp_path / "run")
+    assert loaded.predict(x[y >= 2]).tolist() == [label for _, label, _, _ in lines]
+    assert loaded.classes_.tolist() == ["0", "1", "fox"]
+
+
+def test_names_of_the_review_reach_the_estimator(tmp_path: Path) -> None:
+    x, y = blobs(5, 30)
+    fitted = NovelClassDiscovery(n_novel=3, rehearsals=0, random_state=0).fit(x, np.where(y < 2, y, -1))
+    fitted.save(tmp_path / "run", x)
+    numbers, p = fitted.predict(x), fitted.predict_proba(x)
+    say(tmp_path / "run", *FOX)
+    loaded = NovelClassDiscovery.load(tmp_path / "run")
+    assert loaded.classes_.tolist() == [0, 1, "fox"]
+    names = {0: 0, 1: 1, 2: "fox", 3: "fox", 4: 1}  # known labels as given; the last cluster is the known class 1
+    assert loaded.predict(x).tolist() == [names[number] for number in numbers.tolist()]
+    assert loaded.labels_.tolist() == [names[number] for number in fitted.labels_.tolist()]
+    merged = np.stack([p[:, 0], p[:, 1] + p[:, 4], p[:, 2] + p[:, 3]], axis=1)
+    np.testing.assert_allclose(loaded.predict_proba(x), merged, atol=1e-6)
+    assert loaded.novel_clusters_.tolist() == ["fox"]
+    info = loaded.get_class_info()
+    assert info["kind"].tolist() == ["known", "known", "novel"]
+    assert info["size"].tolist() == [30, 60, 60]
+    update = loaded.partial_update(x[y >= 2])
+    assert set(update.labels.tolist()) <= {1, "fox", -1}
+    assert set(update.kinds.tolist()) <= {"known", "novel", "neither"}
 
 
 def test_predict(run: Path, folders: tuple[Path, Path], tmp_path: Path) -> None:

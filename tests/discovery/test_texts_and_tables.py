@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from blobs import blobs
 from rich.console import Console
 
 from unveil.data.sheets import Columns
@@ -175,3 +176,13 @@ def test_what_does_not_fit_the_items_is_told(tmp_path: Path, options: dict[str, 
         path = write(path, ["message", "topic"], [[row[0], row[2]] for row in rows])
     with pytest.raises(UnveilError, match=message):
         run_own_data(path, None, out=tmp_path / "run", stages=tmp_path / "store", console=QUIET, **options)  # type: ignore[arg-type]
+
+
+def test_a_first_look_takes_a_sample(tmp_path: Path) -> None:
+    x, y = blobs(5, 40)
+    np.savez(tmp_path / "known.npz", X=x[y < 3], y=y[y < 3])
+    np.save(tmp_path / "new.npy", x[y >= 3])
+    options = {"stages": tmp_path / "s", "overrides": ["data.n_novel=2", "rehearsals=0"], "console": QUIET}
+    record = run_own_data(tmp_path / "known.npz", tmp_path / "new.npy", out=tmp_path / "run", sample=50, **options)
+    assert (record["items"]["known"], record["items"]["new"]) == (50, 50)
+    assert record["source"]["sample"] == 50

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import literal, own_speed, review
+from benchmarks import literal, own_speed, review, small_data
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -234,3 +234,11 @@ def test_the_review_page_is_measured_over_http() -> None:
     assert record["page, bytes"] > 50_000
     assert len(record["actions"]) == 11
     assert min(one["median"] for one in record["actions"].values()) > 0
+
+
+def test_little_data_is_measured() -> None:
+    x, y = small_data.data("digits")
+    record = small_data.measure(x[:120], y[:120], given=True)
+    assert (record["rows"], record["columns"], record["number"]) == (120, 64, "given")
+    assert record["processor_seconds"] > 0
+    assert 0.3 < record["acc"] <= 1

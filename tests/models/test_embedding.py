@@ -172,3 +172,14 @@ def test_a_passing_read_error_is_not_kept(tmp_path: Path, calls: list[int], monk
 
 
 MEANS = backbones.Pretrained("means", nn.Identity(), lambda x: x.mean(dim=(2, 3)), (0.5,) * 3, (0.25,) * 3)
+
+
+def test_how_long_it_takes_is_told(tmp_path: Path, calls: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    items, text = Items.of(np.zeros((9, 8, 8, 3), dtype=np.uint8)), io.StringIO()
+    monkeypatch.setattr(embed, "CHUNK", 3)
+    shown = replace(embedding(tmp_path / "quick"), console=Console(file=text))
+    shown(items)
+    assert "kept for the next time" not in text.getvalue()  # it is done at once
+    monkeypatch.setattr(embed, "LONG", -1)
+    replace(shown, folder=tmp_path / "long")(items)
+    assert "about 0 seconds; embeddings are kept for the next time" in text.getvalue()

@@ -110,6 +110,15 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch, name: str, p
     assert not backbones.installed(name)
 
 
+def test_a_package_built_for_another_torch_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "timm").mkdir()
+    (tmp_path / "timm" / "__init__.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "timm", raising=False)
+    with pytest.raises(UnveilError, match=r"timm \(operator torchvision::nms does not exist\): pip install timm"):
+        backbones.pretrained("timm:x", CPU)
+
+
 def test_a_model_that_cannot_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(name: str, **_: object) -> nn.Module:
         raise RuntimeError("no route to host")

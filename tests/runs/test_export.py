@@ -6,15 +6,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 from xml.etree import ElementTree
 
 import pytest
+from PIL import Image
 from review_runs import make_run, write_run
 
 from unveil.errors import UnveilError
 from unveil.pages.review.log import Log
 from unveil.runs.export import FORMATS, IMAGE_FORMATS, export, folder_names, formats_for
-from unveil.runs.reader import load
+from unveil.runs.reader import load, read_items
 
 
 @pytest.mark.parametrize("pictures", ["array", "none"])
@@ -174,3 +176,43 @@ def test_label_studio_shows_texts_and_knows_the_classes(tmp_path: Path) -> None:
     view = ElementTree.parse(target.with_suffix(".config.xml")).getroot()
     assert [choice.get("value") for choice in view.findall("Choices/Choice")] == [f"novel-{i}" for i in range(4)]
     assert view.find("Text").get("value") == "$text"  # type: ignore[union-attr]
+
+
+def test_label_studio_finds_files_with_unusual_names(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", pictures="files")
+    for task in json.loads(export(run.folder, "label-studio", None).read_text()):
+        address = urlsplit(task["data"]["image"])
+        assert address.path == "/data/local-files/"
+        (path,) = parse_qs(address.query)["d"]  # < and > are in the folder's name
+        assert Path("/", path).is_file()
+
+
+def test_cvat_names_images_of_one_name_by_their_folders(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", pictures="files")
+    items = [dict(row, path=str(tmp_path / f"{n % 2}" / "same.png")) for n, row in enumerate(read_items(run.folder))]
+    for path in {Path(item["path"]) for item in items}:
+        path.parent.mkdir()
+        Image.new("L", (8, 8)).save(path)
+    FORMATS["cvat"](items[:2], run.folder, tmp_path / "cvat.xml")
+    images = ElementTree.parse(tmp_path / "cvat.xml").getroot().findall("image")
+    assert [image.get("name") for image in images] == ["0/same.png", "1/same.png"]
+
+
+def test_fiftyone_reads_it_as_documented(tmp_path: Path) -> None:
+    """Its reader finds the image of a label by the file's name without the ending, takes a label that is a text as it
+    is, and makes fields of the attributes, for which names of its own fields cannot be used."""
+    run = make_run(tmp_path / "run", pictures="files")
+    target = export(run.folder, "fiftyone", None)
+    content = json.loads((target / "labels.json").read_text())
+    assert set(content) == {"classes", "labels"}
+    names = [path.stem for path in (target / "data").iterdir()]
+    assert sorted(names) == sorted(content["labels"])
+    assert len(names) == int(run.new.sum())
+    for label in content["labels"].values():
+        assert set(label) == {"label", "confidence", "attributes"}
+        assert label["label"] in content["classes"]
+        assert 0 <= label["confidence"] <= 1
+        assert not {"id", "tags", "label", "confidence", "logits"} & set(label["attributes"])
+    assert {label["attributes"]["item"] for label in content["labels"].values()} == {
+        name for name, new in zip(run.ids, run.new, strict=True) if new
+    }

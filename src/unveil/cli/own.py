@@ -186,8 +186,11 @@ def discover(
 
 def _check_given(known: Path | None, new: Path | None) -> None:
     """Raise an error where NEW is missing: only a table may hold both."""
+    from unveil.data.cells import check_one_split
     from unveil.data.table_files import is_table
 
+    if known is not None:
+        check_one_split(known)
     if known is None or (new is None and not is_table(known)):
         raise UnveilError("give KNOWN and NEW: labelled items and new ones; unveil discover --help")
 

@@ -86,6 +86,13 @@ def is_saved_dataset(path: Path) -> bool:
     return path.is_dir() and (path / "dataset_info.json").is_file() and (path / "state.json").is_file()
 
 
+def check_one_split(path: Path) -> None:
+    """Raise an error for a folder that `DatasetDict.save_to_disk` wrote: it holds several data sets."""
+    if (path / "dataset_dict.json").is_file():
+        splits = sorted(folder.name for folder in path.iterdir() if is_saved_dataset(folder))
+        raise UnveilError(f"{path} holds the data sets {', '.join(splits)}: give one of them, as {path}/NAME")
+
+
 def read_dataset(path: Path, as_text: Collection[str] = ()) -> Table:
     """A data set of Hugging Face's `datasets`; labels have the names of its classes, and -1 means none."""
     from unveil.data.table_files import arrow_table

@@ -7,6 +7,7 @@ import numpy as np
 
 from unveil.data import arrays
 from unveil.data.catalog import load
+from unveil.data.cells import check_one_split
 from unveil.data.folders import EXTENSIONS, image_files
 from unveil.data.items import Items
 from unveil.data.readers import item_ids
@@ -25,6 +26,8 @@ def read_task(known: Path, new: Path | None, columns: Columns = USUAL) -> Task:
 
     Without NEW: those of KNOWN alone, of a table the labelled rows first, then those with an empty label.
     """
+    for path in (known, *(() if new is None else (new,))):
+        check_one_split(path)
     if is_table(known) and (new is None or is_table(new)):
         return _table_task(known, new, columns)
     if columns.any_named and not is_table(known):
@@ -124,7 +127,8 @@ def read_new(
     names: the columns that the known items have; those of a table are put into their order. as_table: leave them as
     they are, to be encoded. others_allowed: the table may have more columns.
     """
-    if path.is_dir():
+    check_one_split(path)
+    if path.is_dir() and not is_table(path):
         if holds_texts(path):
             return read_texts(path)
         files = image_files(path)

@@ -25,6 +25,7 @@ from unveil.discovery.preparation import Preparation
 from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import not_rehearsed, rehearse
 from unveil.discovery.scaled import scale
+from unveil.discovery.steps import Step, unseen
 from unveil.errors import UnveilError
 from unveil.hardware import threads_for
 from unveil.methods.catalog import METHODS, method_class
@@ -74,10 +75,12 @@ def discover(
     console: Console | None = None,
     rows: Rows | None = None,
     keep_features: bool = False,
+    step: Step = unseen,
 ) -> Discovery:
     """Find the novel classes among the unlabelled rows of a task, whose items have gone through the encoder.
 
     `truth` is only for scores in the history. `rows`: the rows to label; None: all. `keep_features`: return them too.
+    `step` is told what is being done.
     """
     console, preparation = console or Console(quiet=True), preparation or Preparation()
     if task.n_novel is not None and len(task.unlabelled):
@@ -106,6 +109,7 @@ def discover(
     estimate = None
     counted = points if scaled.for_counting is None else scaled.for_counting
     if task.n_novel is None:
+        step("number of classes")
         estimate = estimate_novel(smaller, counted, recognised)
         console.print(estimate.sentence(), soft_wrap=True)
         smaller = replace(smaller, n_novel=max(1, estimate.number))
@@ -125,6 +129,7 @@ def discover(
     if training is not None:
         sizes = np.zeros(0, dtype=np.int64) if start is None else start.labels
         options = tuple(fitted_to_sizes(one, sizes, settings) for one in candidates(settings))
+        step("rehearsals on hidden known classes")
         forecast = rehearse(
             smaller,
             settings,
@@ -143,6 +148,7 @@ def discover(
     console.print(choice, soft_wrap=True)
 
     # Training, and what it leaves behind.
+    step("clusters")
     trained = None
     plain = None if start is None else start.labels
     if training is not None:
@@ -152,6 +158,7 @@ def discover(
         trained = train_candidate(training, smaller, candidate, begun, storage, recognised)
         notes += [*training.warnings, *trained.warnings]
     predictor = _predictor(training, trained, preparation, smaller, candidate, start, points)
+    step("labels and confidence")
     finished = _Finished(task, smaller, training, predictor, trained, start, plain, scaled.rows)
     return finished.result(
         rows,
@@ -164,10 +171,14 @@ def discover(
     )
 
 
+def trains(task: Task, settings: Settings) -> bool:
+    """Whether a network is trained in a discovery."""
+    return task.items.kind != "vectors" or method_class(settings.discovery.method).trains
+
+
 def few_threads(task: Task, settings: Settings) -> AbstractContextManager[None]:
     """One thread for a discovery on few vectors that trains nothing: there it is quicker than several."""
-    trains = task.items.kind != "vectors" or method_class(settings.discovery.method).trains
-    return nullcontext() if trains else threads_for(len(task))
+    return nullcontext() if trains(task, settings) else threads_for(len(task))
 
 
 def _check_start(settings: Settings) -> None:

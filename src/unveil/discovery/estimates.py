@@ -13,6 +13,7 @@ from unveil.data.sheets import Columns
 from unveil.data.task import Task
 from unveil.discovery.candidates import candidates
 from unveil.discovery.count import Estimate
+from unveil.discovery.discover import few_threads
 from unveil.discovery.encoding import encode_items
 from unveil.discovery.fit import clean_vectors
 from unveil.discovery.forecast import Forecast
@@ -20,7 +21,7 @@ from unveil.discovery.options import own_settings, prepare
 from unveil.discovery.preparation import PIXELS, Preparation
 from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
-from unveil.discovery.scaled import Scaled, scale
+from unveil.discovery.scaled import scale
 from unveil.errors import UnveilError
 from unveil.settings import Settings
 
@@ -29,14 +30,15 @@ def count_classes(
     known: Path, new: Path | None, *, columns: Columns = USUAL, known_in_unlabelled: bool = False, **options: Any
 ) -> Estimate:
     """The number of novel classes in NEW, by all criteria."""
-    scaled, settings = _scaled(read_task(known, new, columns), **options)
-    seed = settings.seed
-    task = replace(scaled.task, known_in_unlabelled=known_in_unlabelled)
-    points = clean_vectors(task) if scaled.for_counting is None else scaled.for_counting
-    recognised = None
-    if known_in_unlabelled:
-        recognised = recognised_rows(task, points, seed, scaled.unshaped, scaled.shape)
-    return estimate_novel(task, points, recognised, compare=True)
+    encoded, settings = _encoded(read_task(known, new, columns), **options)
+    with few_threads(encoded, settings):
+        scaled = scale(encoded, settings, Preparation(), Console(quiet=True))
+        task = replace(scaled.task, known_in_unlabelled=known_in_unlabelled)
+        points = clean_vectors(task) if scaled.for_counting is None else scaled.for_counting
+        recognised = None
+        if known_in_unlabelled:
+            recognised = recognised_rows(task, points, settings.seed, scaled.unshaped, scaled.shape)
+        return estimate_novel(task, points, recognised, compare=True)
 
 
 def rehearse_known(
@@ -51,25 +53,27 @@ def rehearse_known(
     """Hide classes of KNOWN and discover them again; rows without a label are not used."""
     task = read_task(known, None, columns)
     overrides = [f"rehearsals={rehearsals}", *([] if method is None else [f"discovery.method={method}"])]
-    scaled, settings = _scaled(task.take(task.labelled), overrides=overrides, **options)
-    classes = len(scaled.task.known)
+    encoded, settings = _encoded(task.take(task.labelled), overrides=overrides, **options)
+    classes = len(encoded.known)
     if classes < LEAST_CLASSES:
         raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")
-    return rehearse(
-        replace(scaled.task, n_novel=n_novel or classes),
-        settings,
-        candidates(settings),
-        storage=None,
-        console=Console(quiet=True),
-        unshaped=scaled.unshaped,
-        shape=scaled.shape,
-    )
+    with few_threads(encoded, settings):
+        scaled = scale(encoded, settings, Preparation(), Console(quiet=True))
+        return rehearse(
+            replace(scaled.task, n_novel=n_novel or classes),
+            settings,
+            candidates(settings),
+            storage=None,
+            console=Console(quiet=True),
+            unshaped=scaled.unshaped,
+            shape=scaled.shape,
+        )
 
 
-def _scaled(
+def _encoded(
     task: Task, *, encoder: str, seed: int, device: str, stages: Path, overrides: Sequence[str] = ()
-) -> tuple[Scaled, Settings]:
-    """The task with its items as scaled vectors, as a discovery would see them."""
+) -> tuple[Task, Settings]:
+    """The task with its items as vectors, as a discovery would see them."""
     console = Console(stderr=True, markup=False)
     overrides = [*overrides, f"seed={seed}", f"machine.device={device}"]
     settings = own_settings(task.items, None, overrides, encoder=encoder)
@@ -77,8 +81,7 @@ def _scaled(
         settings = own_settings(task.items, None, overrides, encoder=PIXELS)
     prepared = prepare(task.items, settings, folder=stages)
     _, items, readable = encode_items(task.items, task.labels, prepared, console)
-    task = replace(task.take(np.flatnonzero(readable)), items=items)
-    return scale(task, settings, Preparation(), Console(quiet=True)), settings
+    return replace(task.take(np.flatnonzero(readable)), items=items), settings
 
 
 def plot_criteria(estimate: Estimate, path: Path) -> None:

@@ -16,12 +16,13 @@ from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
 from unveil.discovery import input_checks, saved_estimator
-from unveil.discovery.discover import Discovery, discover, few_threads
+from unveil.discovery.discover import Discovery, discover, few_threads, trains
 from unveil.discovery.encoding import encode_items
 from unveil.discovery.notebook import NotebookDisplay
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.parameters import check_parameters
-from unveil.discovery.predictor import Predictor
+from unveil.discovery.predictor import Predictor, summed
+from unveil.discovery.steps import shown
 from unveil.discovery.updates import LEAST, Update, largest_group
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
@@ -152,8 +153,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
             self.n_features_in_ = encoded.array.shape[-1] if encoded.kind == "vectors" else 1
         keep = len(task) <= MOST_KEPT_ROWS
         encoded_task = replace(task, items=encoded)
-        with few_threads(encoded_task, settings):
-            result = discover(encoded_task, settings, preparation, console=console, keep_features=keep)
+        with few_threads(encoded_task, settings), shown(console, trains=trains(encoded_task, settings)) as step:
+            result = discover(encoded_task, settings, preparation, console=console, keep_features=keep, step=step)
         for warning in (*self._input_notes, *encoder_warning(items, settings, self.encoder), *result.warnings):
             warnings.warn(warning, UserWarning, stacklevel=2)
         self._keep(replace(result, training=None), classes, task, settings)
@@ -188,9 +189,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         self._result, self._settings_used = result, settings
         self._task = replace(task, items=no_items)  # a fitted estimator does not keep X in memory
         self.n_novel_ = result.predictor.n_novel
-        self.novel_clusters_ = classes.novel(self.n_novel_)
-        self.classes_ = classes.named(np.arange(len(classes.known) + self.n_novel_), self.n_novel_)
-        self.labels_ = classes.named(result.labels, self.n_novel_)
+        self._name_classes(self._given_labels(), ["known"] * len(classes.known) + ["novel"] * self.n_novel_)
         kmeans_clusters = int(result.kmeans.max(initial=-1)) + 1 - len(classes.known)
         self.kmeans_labels_ = classes.named(result.kmeans, max(self.n_novel_, kmeans_clusters))
         self.confidence_ = result.confidence
@@ -199,6 +198,27 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         self.forecast_ = result.forecast
         self.choice_ = result.choice
         self.history_ = result.history
+
+    def _given_labels(self) -> list[Any]:
+        """The labels of the known classes as given, and those of the clusters, without the names of a review."""
+        count = len(self._known.known) + self._predictor.n_novel
+        labels: list[Any] = self._known.named(np.arange(count), self._predictor.n_novel).tolist()
+        return labels
+
+    def _name_classes(self, names: list[Any], kinds: list[str]) -> None:
+        """Give the classes of the predictor their names; those of one name, merged in a review, are one class."""
+        kind_of = dict(zip(names, kinds, strict=True))
+        numeric = all(isinstance(name, int) for name in kind_of)
+        self.classes_ = np.array(list(kind_of), dtype=np.int64 if numeric else object)
+        self._kinds = np.array(list(kind_of.values()), dtype=object)
+        self.novel_clusters_ = self.classes_[self._kinds == "novel"]
+        self._class_of = np.array([list(kind_of).index(name) for name in names], dtype=np.int64)
+        self.labels_ = self.classes_[self._class_of[self._result.labels]]
+
+    def _probabilities(self, space: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(n, classes), in the order of `classes_`."""
+        p = self._predictor.probabilities(space)
+        return p if len(self.classes_) == len(self._class_of) else summed(p, self._class_of)
 
     def fit_predict(self, X: Any, y: Any = None, **unknown: Any) -> NDArray[Any]:
         """`fit`, then `labels_`."""
@@ -214,16 +234,16 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         _check_coverage(coverage)
         names, predictor = [], self._fitted()
         for space in predictor.spaces(self._encoded(X)):
-            labels = self.classes_[predictor.probabilities(space).argmax(axis=1)].copy()
+            labels = self.classes_[self._probabilities(space).argmax(axis=1)]
             if coverage is not None:
                 labels[predictor.unlikeness(space) > coverage] = -1 if self._known.numeric else NEITHER
             names.append(labels)
         return np.concatenate(names)
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """(n, known + novel), in the order of `classes_`."""
+        """(n, known + novel), in the order of `classes_`; classes that were merged in a review are one."""
         predictor = self._fitted()
-        return np.concatenate([predictor.probabilities(space) for space in predictor.spaces(self._encoded(X))])
+        return np.concatenate([self._probabilities(space) for space in predictor.spaces(self._encoded(X))])
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """The features in which clusters were found."""
@@ -256,7 +276,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         predictor, parts = self._fitted(), []
         kept: list[NDArray[np.float32]] = getattr(self, "_set_aside", [])
         for space in predictor.spaces(self._encoded(X)):
-            p = predictor.probabilities(space)
+            p = self._probabilities(space)
             away = predictor.unlikeness(space) > coverage
             kept = [*kept, space[away]]
             parts.append((p.argmax(axis=1), p.max(axis=1), away))
@@ -264,15 +284,15 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         self._set_aside = kept
         labels = self.classes_[best].copy()
         labels[away] = -1 if self._known.numeric else NEITHER
-        sizes = np.unique(self.labels_, return_counts=True)[1]
+        sizes = np.bincount(self._class_of[self._result.labels])
         points = np.concatenate(kept)
         return Update(
             labels=labels,
-            kinds=np.where(away, NEITHER, np.where(best < len(self._known.known), "known", "novel")),
+            kinds=np.where(away, NEITHER, self._kinds[best]).astype(str),
             probability=probability,
             set_aside=len(points),
             largest_group=largest_group(points, predictor, coverage),
-            needed=max(LEAST, int(sizes.min())),
+            needed=max(LEAST, int(sizes[sizes > 0].min())),
         )
 
     @property
@@ -291,11 +311,10 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         except ImportError:
             raise UnveilError("get_class_info needs the package pandas: pip install pandas") from None
         members = {label: np.flatnonzero(self.labels_ == label) for label in self.classes_.tolist()}
-        known = len(self._known.known)
         return pd.DataFrame(
             {
                 "label": list(members),
-                "kind": ["known" if index < known else "novel" for index in range(len(members))],
+                "kind": self._kinds.tolist(),
                 "size": [len(rows) for rows in members.values()],
                 "confidence": [
                     float(self.confidence_[rows].mean()) if len(rows) else np.nan for rows in members.values()
@@ -328,7 +347,11 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
 
     @classmethod
     def load(cls, folder: str | Path) -> "NovelClassDiscovery":
-        """The estimator of a run directory: one that `save` wrote, or a run of the command line."""
+        """The estimator of a run directory: one that `save` wrote, or a run of the command line.
+
+        Classes have the names that a review gave them. Known classes keep the labels of the fit, and clusters without a
+        name their numbers.
+        """
         estimator = cls()
         saved_estimator.load_into(estimator, Path(folder))
         estimator._folder = Path(folder)

@@ -1,5 +1,6 @@
 """Check the inputs of the estimator: a matrix of numbers, a data frame, images, paths to image files, or texts."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,31 @@ PIECE = 65_536
 
 def read_items(estimator: Any, X: Any, *, reset: bool) -> Items:
     """X as items: images, image files, texts, rows of a table, or vectors (n, d) or (n, views, d)."""
+    X, left_out = as_usual(X)
+    items = _read_items(estimator, X, reset=reset)
+    if reset and left_out:
+        estimator._input_notes = [f"left out: {', '.join(left_out)} (class labels)", *estimator._input_notes]
+    return items
+
+
+def as_usual(X: Any) -> tuple[Any, list[str]]:
+    """A data set of Hugging Face's `datasets` as a data frame, without its class labels, and the names of these. A
+    column of one as a list. Anything else as it is."""
+    if all(hasattr(X, name) for name in ("features", "column_names", "to_pandas")):
+        kinds = {name: type(kind).__name__ for name, kind in X.features.items()}
+        if pictures := [name for name, kind in kinds.items() if kind in ("Image", "Video", "Audio")]:
+            raise UnveilError(
+                f"the column '{pictures[0]}' of X holds {kinds[pictures[0]].lower()} data: give images as an array "
+                "(n, height, width, 3) or as paths, and other items as vectors"
+            )
+        labels = [name for name, kind in kinds.items() if kind == "ClassLabel"]
+        return X.to_pandas().drop(columns=labels), labels
+    if isinstance(X, Sequence) and not isinstance(X, list | tuple | str | bytes):
+        return list(X), []
+    return X, []
+
+
+def _read_items(estimator: Any, X: Any, *, reset: bool) -> Items:
     for read in (images_of, texts_of):
         items = read(X)
         if items is not None:
@@ -35,6 +61,7 @@ def read_items(estimator: Any, X: Any, *, reset: bool) -> Items:
 
 def check_kind(X: Any, fitted: str | None) -> None:
     """Raise an error where the fit was on images or texts, and X is a matrix or a table."""
+    X, _ = as_usual(X)
     if fitted in ("images", "texts") and images_of(X) is None and texts_of(X) is None:
         what = "a data frame" if is_frame(X) else "vectors"
         raise UnveilError(f"the fit was on {fitted}, and X holds {what}: give {fitted}")
@@ -131,10 +158,23 @@ def frame_table(X: Any, text: str | None = None) -> Table:
         elif all(_absent(value) or _is_number(value) for value in values.tolist()) and values.dtype.kind == "O":
             numbers = [np.nan if _absent(value) else float(value) for value in values.tolist()]
             columns[str(name)] = np.array(numbers, dtype=np.float64)
+        elif values.dtype.kind == "O" and (vectors := _vectors(values)) is not None:
+            columns[str(name)] = vectors
         else:
             columns[str(name)] = texts_column("" if _absent(value) else str(value) for value in values.tolist())
     table = Table(columns)
     return table if text is None else Table(columns, table.find(text, "text", "X"))
+
+
+def _vectors(values: NDArray[Any]) -> NDArray[np.float32] | None:
+    """A column of lists or arrays of numbers, as many in every row, as a matrix; None where it is none."""
+    if not all(isinstance(value, list | tuple | np.ndarray) for value in values):
+        return None
+    try:
+        matrix = np.array([np.asarray(value, dtype=np.float32) for value in values])
+    except (TypeError, ValueError):
+        return None
+    return matrix if matrix.ndim == 2 else None
 
 
 def _is_number(value: Any) -> bool:

@@ -79,7 +79,7 @@ class NotebookDisplay:
         if self._folder is None:
             raise UnveilError("there is no review: save the estimator first, and open it with `unveil review FOLDER`")
         run = load(self._folder)
-        state, classes = current_state(run), list(self.classes_)  # type: ignore[attr-defined]
+        state, classes = current_state(run), self._given_labels()  # type: ignore[attr-defined]
         labels = np.empty(len(run.ids), dtype=object)
         for cluster in np.unique(state.labels).tolist():
             name: Any = None

@@ -11,7 +11,7 @@ from rich.console import Console
 from unveil.data.items import Items
 from unveil.data.known_new import read_new
 from unveil.data.sheets import Columns
-from unveil.discovery.predictor import Predictor
+from unveil.discovery.predictor import Predictor, summed
 from unveil.runs.corrections import current_state
 from unveil.runs.decisions import classes_after
 from unveil.runs.reader import load, read_record
@@ -66,11 +66,13 @@ class Labeller:
     def __call__(self, items: Items, given: str, console: Console) -> Labels:
         """The labels of items; `given` names them in errors."""
         encoded, readable = self.predictor.encoded(items, console, given=given)
+        different = list(dict.fromkeys(self.classes))  # clusters that were merged in the review are one class
+        class_of = np.array([different.index(one) for one in self.classes], dtype=np.int64)
         found, confidence = list[tuple[str, str]](), [np.zeros(0, dtype=np.float32)]
         for space in self.predictor.spaces(encoded):
-            p = self.predictor.probabilities(space)
+            p = summed(self.predictor.probabilities(space), class_of)
             best, unlike = p.argmax(axis=1), self._unlike(space)
-            found += [(NEITHER, NEITHER) if far else self.classes[one] for one, far in zip(best, unlike, strict=True)]
+            found += [(NEITHER, NEITHER) if far else different[one] for one, far in zip(best, unlike, strict=True)]
             confidence.append(p.max(axis=1))
         label, kind = [name for name, _ in found], [kind for _, kind in found]
         return Labels(label, kind, np.concatenate(confidence), readable)

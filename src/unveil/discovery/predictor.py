@@ -290,6 +290,11 @@ class Predictor:
         return Predictor(preparation=preparation, data=data, augment=augment, model=model, **arrays, **values)
 
 
+def summed(p: Matrix, class_of: Rows) -> Matrix:
+    """Probabilities (n, clusters) as those of classes: `class_of` names the class of each cluster."""
+    return np.asarray(p @ np.eye(int(class_of.max()) + 1, dtype=np.float32)[class_of], dtype=np.float32)
+
+
 def _taken(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
     """Take the arrays with a prefix out, under their names without it."""
     return {key.removeprefix(prefix): arrays.pop(key) for key in list(arrays) if key.startswith(prefix)}

@@ -27,10 +27,11 @@ from unveil.discovery.constraints import Corrections, kept_names
 from unveil.discovery.count import check_count
 from unveil.discovery.describe import class_names, environment, summary
 from unveil.discovery.directories import check_directory, check_request
-from unveil.discovery.discover import Discovery, discover, few_threads
+from unveil.discovery.discover import Discovery, discover, few_threads, trains
 from unveil.discovery.encoding import encode_items
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.preparation import Preparation
+from unveil.discovery.steps import shown
 from unveil.errors import DamagedError, UnveilError
 from unveil.methods.catalog import method_title
 from unveil.metrics import clustering_scores
@@ -271,7 +272,7 @@ class _Run:
         out, settings, task = self.storage.run, self.settings, self.task
         config = recipe.dump(settings)
         files.write(out / "config.toml", config)
-        with few_threads(task, settings):
+        with few_threads(task, settings), shown(self.console, trains=trains(task, settings)) as step:
             result = discover(
                 task,
                 settings,
@@ -281,6 +282,7 @@ class _Run:
                 console=self.console,
                 rows=self.rows,
                 keep_features=True,
+                step=step,
             )
         result = replace(result, warnings=(*notes, *result.warnings))
         names = class_names(task, result.predictor.n_novel)

@@ -18,7 +18,10 @@ from unveil.discovery.parameters import plain
 from unveil.discovery.predictor import Predictor
 from unveil.errors import UnveilError
 from unveil.methods.catalog import method_title
+from unveil.runs.corrections import current_state
+from unveil.runs.decisions import classes_after
 from unveil.runs.reader import load
+from unveil.runs.review_log import LOG
 from unveil.runs.writer import Contents, write
 
 
@@ -28,7 +31,7 @@ def save(estimator: Any, folder: Path, items: Items | None) -> None:
     if items is not None and len(items) != len(task):
         raise UnveilError(f"X has {len(items)} rows and the fit had {len(task)}: give the items of the fit")
     result: Discovery = estimator._result
-    names, new = class_names(task, estimator.n_novel_), task.labels == UNLABELLED
+    names, new = class_names(task, estimator._predictor.n_novel), task.labels == UNLABELLED
     estimator._predictor.save(folder)
     contents = Contents(
         ids=task.ids or [f"{row:06d}" for row in range(len(task))],
@@ -125,3 +128,7 @@ def load_into(estimator: Any, folder: Path) -> None:
     task = Task(name="arrays", items=no_items, labels=labels, known=tuple(known), ids=run.ids)
     classes = Classes(np.array(known, dtype=np.int64 if numeric else object))
     estimator._keep(result, classes, task, recipe.read(folder / "config.toml"))
+    if (folder / LOG).exists():
+        label_of = dict(zip(run.classes, estimator.classes_.tolist(), strict=True))
+        after = classes_after(current_state(run))
+        estimator._name_classes([label_of.get(name, name) for name, _ in after], [kind for _, kind in after])

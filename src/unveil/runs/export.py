@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import numpy as np
@@ -140,7 +141,7 @@ def _label_studio(rows: Rows, run: Path, out: Path) -> None:
     shown = "image" if any(row["path"] for row in rows) else "text"
     tasks = []
     for row in rows:
-        image = {"image": f"/data/local-files/?d={row['path'].lstrip('/')}"} if row["path"] else {}
+        image = {"image": f"/data/local-files/?d={quote(row['path'].lstrip('/'))}"} if row["path"] else {}
         data = {"id": row["id"], **(image or {"text": texts.get(row["id"], row["id"])})}
         choice = {
             "from_name": "class",
@@ -178,7 +179,7 @@ def _fiftyone(rows: Rows, run: Path, out: Path, *, copy: bool = False) -> None:
         path = Path(row["path"])
         name = uuid.uuid5(uuid.NAMESPACE_URL, row["id"]).hex
         _place(path, out / "data" / f"{name}{path.suffix.lower()}", copy)
-        attributes = {"id": row["id"], "kind": row["kind"]}
+        attributes = {"item": row["id"], "kind": row["kind"]}  # FiftyOne keeps `id` for itself
         labels[name] = {"label": row["label"], "confidence": float(row["confidence"]), "attributes": attributes}
     files.write(out / "labels.json", json.dumps({"classes": classes, "labels": labels}, ensure_ascii=False) + "\n")
 
@@ -206,13 +207,22 @@ def _cvat(rows: Rows, run: Path, out: Path) -> None:
         ElementTree.SubElement(label, "name").text = name
         ElementTree.SubElement(label, "type").text = "tag"
         ElementTree.SubElement(label, "attributes")
-    for number, row in enumerate(rows):
+    for number, (row, name) in enumerate(zip(rows, _image_names(rows), strict=True)):
         width, height = _size(Path(row["path"]))
-        values = {"id": str(number), "name": Path(row["path"]).name, "width": str(width), "height": str(height)}
+        values = {"id": str(number), "name": name, "width": str(width), "height": str(height)}
         image = ElementTree.SubElement(root, "image", values)
         ElementTree.SubElement(image, "tag", {"label": row["label"], "source": "auto"})
     ElementTree.indent(root)
     files.write(out, ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
+
+
+def _image_names(rows: Rows) -> list[str]:
+    """Names of the images: of their files, or, where two are alike, their paths below the folder of all."""
+    paths = [Path(row["path"]) for row in rows]
+    if len({path.name for path in paths}) == len(paths):
+        return [path.name for path in paths]
+    root = os.path.commonpath([path.parent for path in paths])
+    return [path.relative_to(root).as_posix() for path in paths]
 
 
 def _h5ad(rows: Rows, run: Path, out: Path) -> None:

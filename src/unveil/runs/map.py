@@ -28,6 +28,8 @@ DIMENSIONS = 50
 NEIGHBORS = 10
 NEW_SHARE = 0.75
 """Share of new items among those that t-SNE places, where there are more than `MOST` items."""
+ONE_THREAD_ROWS = 1000
+"""With so few items, threads would wait for each other most of the time."""
 PIECE = 8192
 """Rows that are read at a time: features are memory-mapped and may be many."""
 DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
@@ -130,7 +132,7 @@ def _by_tsne(run: Run, most: int, seed: int) -> Layout:
     fitted = tsne(
         perplexity=min(30.0, (len(sampled) - 1) / 3),
         initialization=start,
-        n_jobs=_threads(),
+        n_jobs=_threads(len(sampled)),
         random_state=rng.number(seed, "map") % 2**31,
     ).fit(sampled)
     xy[sample] = np.nan_to_num(np.asarray(fitted, dtype=np.float32))
@@ -151,7 +153,9 @@ def _to_square(xy: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.clip(square, 0, 1)  # rounding
 
 
-def _threads() -> int:
+def _threads(rows: int) -> int:
+    if rows <= ONE_THREAD_ROWS:
+        return 1
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return int(asked) if asked.isdecimal() and int(asked) > 0 else os.cpu_count() or 1
 
