@@ -4,9 +4,9 @@
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
 `results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
-`<!-- faults: NAME -->` what became of faults on purpose, `coverage`, `mutants` and `stability` what the tests run, which
-changes of the code they notice, and the spread over seeds, `<!-- bench: NAME -->`, `limits` and `growth` show a record of
-the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits` and
+`<!-- faults: NAME -->` what became of faults on purpose, `coverage`, `mutants` and `stability` what tests run, which
+changes of the code they notice, and the spread over seeds. `<!-- bench: NAME -->`, `limits` and `growth` show a record
+of the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits` and
 `fit` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how quick the review
 page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is
 written, and the exit code says whether a page is out of date.

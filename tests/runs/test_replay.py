@@ -206,7 +206,7 @@ def test_the_state_of_a_run_is_checked_against_the_note_of_its_last_line(tmp_pat
     with pytest.raises(UnveilError, match=f"has lost lines 2 to 3 at its end: .* delete {LAST}"):
         current_state(run)
     write_last(run.folder / LOG, Entry(number=1, time="", kind="accept", data={"cluster": B}).chained(""))
-    with pytest.raises(UnveilError, match="line 1 of .* has changed since it was written"):
+    with pytest.raises(UnveilError, match=r"line 1 of .* has changed since it was written"):
         current_state(run)
     (run.folder / LAST).unlink()
     (run.folder / LOG).unlink()

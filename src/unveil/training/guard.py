@@ -1,4 +1,4 @@
-"""A guard against collapse (`discovery.guard`): it acts where clusters are about to die or features to become one point.
+"""A guard against collapse (`discovery.guard`): it acts where clusters are about to die or features to be the same.
 
 The paper has no such thing, and its recipes leave it off. It looks at the unlabelled items after every epoch but the
 last. What it does depends on the weights, the seed and the metrics so far alone, so that a resumed run does the same.

@@ -41,8 +41,8 @@ def train(
     With a `folder` training goes on from the checkpoint there and leaves checkpoints and `metrics.jsonl` in it; without
     one nothing is written; of processes that train together the first writes. `made_from` is a hash of the data, which
     a checkpoint must have too. `after_epoch` evaluates, and what it returns joins the epoch's mean losses. No step
-    waits for the device: values are read for checkpoints, log lines and at the end of an epoch alone. A `guard` looks at
-    the model after every epoch but the last.
+    waits for the device: values are read for checkpoints, log lines and at the end of an epoch alone. A `guard` looks
+    at the model after every epoch but the last.
     """
     path = None if folder is None else folder / checkpoint.NAME
     together = ranks.current()
