@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs docs-site docs-links notebooks bench dist clean
+.PHONY: demo test coverage mutants check docs docs-site docs-links notebooks bench dist clean
 
 demo: $(VENV)/demo
 	rm -rf runs/demo
@@ -11,6 +11,22 @@ demo: $(VENV)/demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Which lines and branches the tests run, in results/coverage.json; about twice as long as the tests.
+coverage: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet 'coverage>=7.10'
+	rm -rf build/coverage
+	mkdir -p build/coverage
+	-$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage json -o build/coverage.json
+	$(BIN)/python -m benchmarks.reliability coverage build/coverage.json
+
+# Which small changes of losses, scores, queue and review log the tests notice, in results/mutation.json.
+mutants: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet 'mutmut>=3.8'
+	$(BIN)/mutmut run
+	$(BIN)/python -m benchmarks.reliability mutants mutants
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

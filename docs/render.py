@@ -3,12 +3,13 @@
     python docs/render.py [--check]
 
 A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
-`results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed, `<!--
-faults: NAME -->` what became of faults on purpose, `<!-- bench: NAME -->`, `limits` and `growth` show a record of the
-benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`, `fit`,
-`small` and `inputs` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how
-quick the review page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With
---check nothing is written, and the exit code says whether a page is out of date.
+`results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
+`<!-- faults: NAME -->` what became of faults on purpose, `coverage`, `mutants` and `stability` what tests run, which
+changes of the code they notice, and the spread over seeds. `<!-- bench: NAME -->`, `limits` and `growth` show a record
+of the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`,
+`fit`, `small` and `inputs` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how quick the review
+page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is
+written, and the exit code says whether a page is out of date.
 """
 
 import json
@@ -21,13 +22,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks import own_bars, own_tables  # noqa: E402
+from benchmarks import own_bars, own_tables, reliability  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
 BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs")
-KINDS = "|".join(("faults", "table", "tried", "paper", *BENCHMARKS, *OWN_DATA, *REVIEW))
+RELIABILITY = ("faults", "coverage", "mutants", "stability")
+KINDS = "|".join((*RELIABILITY, "table", "tried", "paper", *BENCHMARKS, *OWN_DATA, *REVIEW))
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -311,6 +313,9 @@ MAKERS = {
     "continued": continued,
     "review": review,
     "faults": faults,
+    "coverage": reliability.coverage_table,
+    "mutants": reliability.mutants_table,
+    "stability": reliability.stability_table,
     "table": table,
     "tried": tried,
     "bench": bench,

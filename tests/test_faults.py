@@ -1,4 +1,7 @@
-"""The short form of the faults: a few of each kind. The long form is `python -m tests.faults`."""
+"""The short form of the faults: a few of each kind. The long form is `python -m tests.faults`.
+
+Ranks that are killed are in tests/test_ranks.py.
+"""
 
 from faults.damages import damages, reviews_damaged
 from faults.disks import clocks, full_disks, read_only

@@ -2,12 +2,14 @@
 
 import math
 from itertools import permutations
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy, clustering_scores, contingency, in_matched_class, open_accuracy
@@ -38,6 +40,21 @@ def test_names_of_clusters_do_not_matter(rows: list[tuple[int, int]], order: lis
     y_true, y_pred = map(list, zip(*rows, strict=True))
     renamed = [order[p] for p in y_pred]
     assert clustering_scores(y_true, renamed) == pytest.approx(clustering_scores(y_true, y_pred))
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30),
+    draw=st.randoms(note_method_calls=False),
+)
+@thorough
+def test_scores_are_those_of_scikit_learn_in_any_order_of_the_items(rows: list[tuple[int, int]], draw: Random) -> None:
+    y_true, y_pred = map(list, zip(*rows, strict=True))
+    scores = clustering_scores(y_true, y_pred)
+    assert scores["nmi"] == pytest.approx(normalized_mutual_info_score(y_true, y_pred))
+    assert scores["ari"] == pytest.approx(adjusted_rand_score(y_true, y_pred))
+    draw.shuffle(rows)
+    y_true, y_pred = map(list, zip(*rows, strict=True))
+    assert clustering_scores(y_true, y_pred) == pytest.approx(scores)
 
 
 @pytest.mark.parametrize(

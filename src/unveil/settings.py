@@ -213,6 +213,9 @@ class Discovery(Stage):
     trunk_batchnorm: Literal["fixed", "training"] = "fixed"
     """BatchNorm of the frozen trunk. fixed: it keeps the statistics of pre-training. training: it normalises by each
     batch, and its running statistics move (published code)."""
+    guard: bool = False
+    """Act where clusters are about to die or all features to become the same: start the novel head again from k-means,
+    or tail and head at half the learning rate. The paper does not."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

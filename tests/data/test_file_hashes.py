@@ -1,7 +1,6 @@
 """Files are known by their content; they are read again whenever they may have changed."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -77,10 +76,8 @@ def test_a_damaged_index_costs_time_alone(tmp_path: Path, reads: list[Path], mon
 
 def test_what_cannot_be_read_is_told_apart_and_does_not_wait(tmp_path: Path, reads: list[Path]) -> None:
     os.mkfifo(tmp_path / "pipe")
-    begun = time.monotonic()
     assert hash_files([tmp_path / "gone", tmp_path])[:1] == [UNREADABLE]
-    hash_files([tmp_path / "pipe"])
-    assert time.monotonic() - begun < 5
+    assert hash_files([tmp_path / "pipe"]) == [UNREADABLE]
 
 
 def test_devices_and_pipes_are_not_read(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from .disks import clocks, full_disks, read_only
 from .fuzz import fuzz, fuzz_page
 from .kills import kills, kills_at_changes, reviews, side_by_side
 from .outcomes import Outcomes
+from .ranks import killed_ranks
 
 ROUNDS = {"readers": 20, "page": 20}
 """Parts that are done several times, each time with another seed; others are done once."""
@@ -32,6 +33,7 @@ PARTS: dict[str, Callable[[Outcomes, int, float], Counter[str] | None]] = {
     "kills": lambda outcomes, seed, share: kills(outcomes, some(25, share), seed),
     "changes": lambda outcomes, seed, share: kills_at_changes(outcomes, some(40, share)),
     "twice": lambda outcomes, seed, share: kills(outcomes, some(5, share), seed + 1, times=2),
+    "ranks": lambda outcomes, seed, share: killed_ranks(outcomes, some(5, share), seed),
     "reviews": lambda outcomes, seed, share: reviews(outcomes, some(200, share), seed),
     "together": lambda outcomes, seed, share: side_by_side(outcomes, some(5, share), seed),
     "disks": lambda outcomes, seed, share: full_disks(outcomes, some(15, share)),

@@ -22,7 +22,7 @@ SHORT = ["supervised.steps=5", "discovery.epochs=2", "discovery.steps=10", "mach
 
 
 def digits() -> Command:
-    return Command("digits", ["run", "digits", *_set(DIGITS)], ["--resume"])
+    return Command("digits", ["run", "digits", *settings(DIGITS)], ["--resume"])
 
 
 def images(folder: Path) -> Command:
@@ -34,7 +34,7 @@ def images(folder: Path) -> Command:
         Image.fromarray((X[row].reshape(8, 8) * 15.9).astype(np.uint8)).resize((32, 32)).save(target)
     known, new = str(folder / "pictures/known"), str(folder / "pictures/new")
     small = ["data.encoder_size=32", *SHORT]
-    return Command("images", ["discover", known, new, *OWN, "--encoder", "efficientnet-lite0", *_set(small)])
+    return Command("images", ["discover", known, new, *OWN, "--encoder", "efficientnet-lite0", *settings(small)])
 
 
 def arrays(folder: Path) -> Command:
@@ -44,7 +44,7 @@ def arrays(folder: Path) -> Command:
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "known.npz", X=x[:60], y=y[:60])
     np.save(folder / "new.npy", x[60:])
-    return Command("arrays", ["discover", str(folder / "known.npz"), str(folder / "new.npy"), *OWN, *_set(SHORT)])
+    return Command("arrays", ["discover", str(folder / "known.npz"), str(folder / "new.npy"), *OWN, *settings(SHORT)])
 
 
 def continued(folder: Path) -> Command:
@@ -100,5 +100,6 @@ def judged(command: Command, folder: Path, expected: Any, *, fault: Fault = NOTH
     return "exact", ""
 
 
-def _set(overrides: list[str]) -> list[str]:
+def settings(overrides: list[str]) -> list[str]:
+    """Arguments that set them."""
     return [argument for override in overrides for argument in ("--set", override)]

@@ -122,6 +122,14 @@ def test_products_stay_the_full_product(
         torch.testing.assert_close(found, queue_u.filled() @ queue_l.filled().T)
 
 
+def test_products_of_queues_that_start_filled_are_computed_at_once() -> None:
+    queue_u, queue_l = (Queue(size, 4, torch.Generator().manual_seed(size)) for size in (3, 2))
+    products = Products(3, 2)
+    products.fill(queue_u, queue_l)
+    torch.testing.assert_close(products.filled(queue_u, queue_l), queue_u.features @ queue_l.features.T)
+    assert bool((products.block != 0).all())
+
+
 def test_products_are_state() -> None:
     queue_u, queue_l, products = Queue(3, 4), Queue(2, 4), Products(3, 2)
     generator = torch.Generator().manual_seed(0)

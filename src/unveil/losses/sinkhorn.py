@@ -1,6 +1,5 @@
 """Pseudo-labels by optimal transport, and the loss in which each view predicts those of the other (SwAV, UNO)."""
 
-import torch
 from torch import Tensor
 
 from unveil.losses.lengths import at_least_float32
@@ -9,14 +8,13 @@ LARGEST = 1e25
 """Larger logits count as this: their differences and sums would not fit float32."""
 
 
-@torch.no_grad()
 def sinkhorn(cosines: Tensor, *, epsilon: float = 0.05, iterations: int = 3) -> Tensor:
     """Soft assignments (B, K) of samples to clusters of about equal size, by Sinkhorn-Knopp.
 
     Q ∝ exp(cosines / ε); an iteration scales every column to the sum B/K, then every row to the sum 1. The rows sum to
     1 exactly, the columns to B/K in the limit. Computed with logarithms: a small ε does not overflow.
     """
-    log_q = (cosines.float() / epsilon).clamp(-LARGEST, LARGEST)
+    log_q = (cosines.detach().float() / epsilon).clamp(-LARGEST, LARGEST)
     for _ in range(iterations):
         log_q = log_q - log_q.logsumexp(dim=0, keepdim=True)  # B/K is the same for all, and the rows undo it
         log_q = log_q - log_q.logsumexp(dim=1, keepdim=True)

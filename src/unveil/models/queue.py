@@ -42,10 +42,9 @@ class Queue(nn.Module):
         """The stored labels, (len,); -1 for unlabelled features."""
         return self.labels[: len(self)]
 
-    @torch.no_grad()
     def push(self, z: Tensor, y: Tensor | None = None) -> list[slice]:
         """Overwrite the oldest entries with the rows of `z`; returns the changed slots, two slices at the end."""
-        z = F.normalize(z[-self.size :].to(self.features.dtype), dim=1)
+        z = F.normalize(z.detach()[-self.size :].to(self.features.dtype), dim=1)
         start, done, slots = self.written % self.size, 0, []
         while done < len(z):
             end = min(start + len(z) - done, self.size)
@@ -76,12 +75,10 @@ class Products(nn.Module):
         super().__init__()
         self.register_buffer("block", torch.zeros(size_u, size_l))
 
-    @torch.no_grad()
     def fill(self, queue_u: Queue, queue_l: Queue) -> None:
         """Compute all products."""
         torch.mm(queue_u.features, queue_l.features.T, out=self.block)
 
-    @torch.no_grad()
     def refresh(
         self,
         queue_u: Queue,
@@ -99,7 +96,7 @@ class Products(nn.Module):
             if stored is None:
                 torch.mm(queue_u.features[rows], queue_l.features.T, out=self.block[rows])
             else:
-                part = stored[done : done + rows.stop - rows.start]
+                part = stored.detach()[done : done + rows.stop - rows.start]
                 self.block[rows, : part.shape[1]] = part
                 done += len(part)
         for columns in slots_l:

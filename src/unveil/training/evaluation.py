@@ -150,17 +150,18 @@ def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery, method: M
     messages = []
     random_head = config.novel_head == "random" and method.starts_from_clusters
     head = ["discovery.novel_head=kmeans"] if random_head else []
+    guard = [] if config.guard else ["discovery.guard=true"]
     pairs = method.advice_on_pairs()
     batch = [f"more unlabelled items in a batch (discovery.batch={2 * config.batch})"]
     if metrics.get("clusters_used", n_novel) < n_novel:
         messages.append(
             f"dead clusters: {int(metrics['clusters_used'])} of {n_novel} clusters are in use; "
-            f"try {' or '.join([*head, *pairs, *batch])}"
+            f"try {' or '.join([*head, *guard, *pairs, *batch])}"
         )
     if metrics.get("mean_cosine", 0.0) > 0.98:
         messages.append(
             "collapsed features: unlabelled items have almost the same feature; "
-            "try a smaller learning rate, a larger temperature or another seed"
+            f"try {' or '.join([*guard, 'a smaller learning rate', 'a larger temperature', 'another seed'])}"
         )
     if metrics.get("pair_density", 1.0) < 1e-3:
         messages.append(

@@ -15,6 +15,7 @@ from unveil.errors import UnveilError
 from unveil.methods.method import Method
 from unveil.settings import Stage
 from unveil.training import checkpoint
+from unveil.training.guard import Guard
 from unveil.training.interrupt import Interrupt
 from unveil.training.progress import Progress
 from unveil.training.schedule import learning_rate
@@ -33,13 +34,15 @@ def train(
     progress: Progress,
     after_epoch: Callable[[int], Metrics],
     made_from: str = "",
+    guard: Guard | None = None,
 ) -> list[Metrics]:
     """Train for `config.epochs`; returns the metrics by epoch.
 
     With a `folder` training goes on from the checkpoint there and leaves checkpoints and `metrics.jsonl` in it; without
     one nothing is written; of processes that train together the first writes. `made_from` is a hash of the data, which
     a checkpoint must have too. `after_epoch` evaluates, and what it returns joins the epoch's mean losses. No step
-    waits for the device: values are read for checkpoints, log lines and at the end of an epoch alone.
+    waits for the device: values are read for checkpoints, log lines and at the end of an epoch alone. A `guard` looks
+    at the model after every epoch but the last.
     """
     path = None if folder is None else folder / checkpoint.NAME
     together = ranks.current()
@@ -72,7 +75,7 @@ def train(
             # The steps of the epoch, from where an interrupted one stopped.
             for batch in loader.epoch(epoch, skip=step):
                 method.train(batch.size * len(batch.views) > 1)  # BatchNorm has no statistics of a single row
-                rate = learning_rate(config, epoch + batch.step / steps)
+                rate = learning_rate(config, epoch + batch.step / steps) * Guard.rate(history)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
                 losses = step_on(batch, method, optimizer, losses_of)
@@ -92,10 +95,12 @@ def train(
             method.after_epoch()
             metrics = {
                 "epoch": epoch,
-                "lr": learning_rate(config, epoch + 1 - 1 / steps),
+                "lr": learning_rate(config, epoch + 1 - 1 / steps) * Guard.rate(history),
                 **means,
                 **after_epoch(epoch),
             }
+            if guard is not None and epoch + 1 < config.epochs:
+                metrics |= guard.act(history, optimizer)
             history.append({**metrics, "seconds": round(time.monotonic() - started, 2)})
             progress.epoch_done(history[-1])
             sums, step = {}, 0

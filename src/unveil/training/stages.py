@@ -29,6 +29,7 @@ from unveil.numerics import Labels
 from unveil.settings import Stage
 from unveil.training import checkpoint
 from unveil.training.evaluation import warnings
+from unveil.training.guard import Guard
 from unveil.training.loop import Metrics
 from unveil.training.stored_stages import cache_trunk, kmeans, starting_point, train_or_reuse, train_stage
 from unveil.training.training import Training
@@ -116,7 +117,10 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
         return _without_training(training, method)
     loader = _discovery_loader(training, method)
     evaluation = _evaluation(training, method)
-    history = train_stage(training, "discovery", config, method, loader, folder, evaluation, made_from)
+    guard = None
+    if config.guard:
+        guard = Guard(model, lambda: features(model, training.views, task.unlabelled), seed, training.tell)
+    history = train_stage(training, "discovery", config, method, loader, folder, evaluation, made_from, guard)
     training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
     return history
 

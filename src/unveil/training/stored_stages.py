@@ -28,6 +28,7 @@ from unveil.models.model import Model
 from unveil.numerics import Labels
 from unveil.settings import Settings, Stage
 from unveil.training import checkpoint
+from unveil.training.guard import Guard
 from unveil.training.loop import Metrics, train
 from unveil.training.progress import Bar
 from unveil.training.training import Training
@@ -121,6 +122,7 @@ def train_stage(
     folder: Path | None,
     evaluate: Callable[[], Metrics],
     made_from: str = "",
+    guard: Guard | None = None,
 ) -> list[Metrics]:
     def after_epoch(epoch: int) -> Metrics:
         last = epoch + 1 == config.epochs
@@ -135,6 +137,7 @@ def train_stage(
         every_seconds=training.settings.machine.checkpoint_seconds,
         progress=Bar(stage, training.console),
         after_epoch=after_epoch,
+        guard=guard,
     )
 
 
