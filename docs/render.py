@@ -7,9 +7,9 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 `<!-- faults: NAME -->` what became of faults on purpose, `coverage`, `mutants` and `stability` what tests run, which
 changes of the code they notice, and the spread over seeds. `<!-- bench: NAME -->`, `limits` and `growth` show a record
 of the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`,
-`fit`, `small` and `inputs` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review` how quick the review
-page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is
-written, and the exit code says whether a page is out of date.
+`fit`, `small` and `inputs` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review`
+how quick the review page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With
+--check nothing is written, and the exit code says whether a page is out of date.
 """
 
 import json

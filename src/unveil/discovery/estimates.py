@@ -18,7 +18,7 @@ from unveil.discovery.encoding import encode_items
 from unveil.discovery.fit import clean_vectors
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.options import own_settings, prepare
-from unveil.discovery.preparation import PIXELS, Preparation
+from unveil.discovery.preparation import GRADIENTS, Preparation
 from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
 from unveil.discovery.scaled import scale
@@ -78,7 +78,7 @@ def _encoded(
     overrides = [*overrides, f"seed={seed}", f"machine.device={device}"]
     settings = own_settings(task.items, None, overrides, encoder=encoder)
     if settings.data.encoder is None and task.items.are_images:  # an encoder would have to be trained first
-        settings = own_settings(task.items, None, overrides, encoder=PIXELS)
+        settings = own_settings(task.items, None, overrides, encoder=GRADIENTS)
     prepared = prepare(task.items, settings, folder=stages)
     _, items, readable = encode_items(task.items, task.labels, prepared, console)
     return replace(task.take(np.flatnonzero(readable)), items=items), settings
