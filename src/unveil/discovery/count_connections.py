@@ -31,9 +31,9 @@ THRESHOLDS = np.linspace(np.log(0.002), 0, 200)
 """Logarithms of the connection below which clusters are taken to be two classes."""
 SMALLEST, LEAST_ERROR = 1e-3, 0.02
 """Added to each connection before its logarithm, and least squared error of the thresholds that are averaged."""
-ERROR, LEAST_SPREAD = 2.0, 0.1
+ERROR, LEAST_SPREAD, FEW_CLASSES = 2.0, 0.15, 20
 """How much larger the error is on novel classes than on known ones, and the least standard deviation of the logarithm
-of the number, which is larger where known classes are few."""
+of the number; its square is doubled with 20 known classes, and five times as large with five."""
 
 Floats = NDArray[np.float64]
 
@@ -116,5 +116,5 @@ def _combined(errors: Floats, counts: Floats, classes: int) -> ConnectionEvidenc
     of_threshold = counts.mean(axis=0)
     mean = float(weights @ of_threshold)
     variance = squared.min() + weights @ (np.square(of_threshold - mean) + counts.var(axis=0) / len(counts))
-    spread = float(np.sqrt(ERROR**2 * variance + LEAST_SPREAD**2 * (1 + 4 / classes)))
+    spread = float(np.sqrt(ERROR**2 * variance + LEAST_SPREAD**2 * (1 + FEW_CLASSES / classes)))
     return ConnectionEvidence(mean, spread)

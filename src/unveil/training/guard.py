@@ -65,7 +65,7 @@ class Guard:
     @staticmethod
     def rate(history: list[dict[str, Any]]) -> float:
         """The factor of the learning rate after what was done so far."""
-        return 0.5 ** float(sum(metrics.get("guard") == FEATURES for metrics in history))
+        return float(0.5 ** sum(metrics.get("guard") == FEATURES for metrics in history))
 
     def _problem(self, z: Tensor, head: nn.Linear) -> str | None:
         if self._alike(z) and not self.alike_from_the_start:
