@@ -44,6 +44,7 @@ WHITENED: dict[str, Find] = {
     "as it is": by(USUAL),
     "neighbors by angle alone": by(replace(USUAL, angles=(True, True, True))),
     "neighbors by distance alone": by(replace(USUAL, angles=(False, False, False))),
+    "no k-means on the vectors in the consensus": by(replace(USUAL, on_vectors=0)),
     "one graph of 15 neighbors": by(ONE_GRAPH),
     "one embedding and k-means, no consensus": one_embedding,
     "k-means on the vectors": lambda z, z_known, y, clusters, seed: kmeans_labels(z, clusters, seed, n_init=10),
