@@ -7,6 +7,8 @@ from typing import Any
 from benchmarks.own_bars import Record, Records, accuracy, is_unbalanced, of_peers
 
 NOTHING = "*Not measured yet.*"
+LEAST_ROWS = 24
+"""Rows of a novel class, on average, from which splits of known classes are shown apart."""
 
 
 def given(records: Records) -> str:
@@ -184,3 +186,39 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
     )
+
+
+def counts(record: dict[str, Any]) -> str:
+    """How often the number was near, with and without the connections of clusters: Markdown."""
+    small = [one for one in record["records"] if one["rows"] < LEAST_ROWS * one["novel"]]
+    groups = {
+        f"{LEAST_ROWS} rows of a class or more, 4 classes or more": [
+            one for one in record["records"] if one not in small and one["novel"] >= 4
+        ],
+        "2 or 3 classes": [one for one in record["records"] if one["novel"] < 4],
+        "fewer rows of a class": [one for one in small if one["novel"] >= 4],
+    }
+    lines = ["| | splits | within 20 % | the same without connections | inside the interval |", "|---|---|---|---|---|"]
+    for name, records in groups.items():
+        cells = [f"{100 * _near(records, way):.0f} %" for way in ("usual", "without connections")]
+        inside = fmean([one["interval"][0] <= one["novel"] <= one["interval"][1] for one in records])
+        lines.append(f"| {name} | {len(records)} | {cells[0]} | {cells[1]} | {100 * inside:.0f} % |")
+    return "\n".join(lines)
+
+
+def _near(records: list[dict[str, Any]], way: str) -> float:
+    """The share of the numbers that are within 20 %."""
+    return fmean([abs(one["counted"][way] - one["novel"]) <= 0.2 * one["novel"] for one in records])
+
+
+def small_images(record: dict[str, Any]) -> str:
+    """Accuracy in %, mean over seeds: Markdown."""
+    names = list(record["records"][0]["scores"])
+    lines = [f"| | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    means = []
+    for task in dict.fromkeys(one["task"] for one in record["records"]):
+        records = [one["scores"] for one in record["records"] if one["task"] == task]
+        means.append([100 * fmean(one[name]["acc"] for one in records) for name in names])
+        lines.append(f"| {task} | {' | '.join(f'{value:.1f}' for value in means[-1])} |")
+    lines.append(f"| mean | {' | '.join(f'{value:.1f}' for value in map(fmean, zip(*means, strict=True)))} |")
+    return "\n".join(lines)

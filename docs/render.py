@@ -7,9 +7,9 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 `<!-- faults: NAME -->` what became of faults on purpose, `coverage`, `mutants` and `stability` what tests run, which
 changes of the code they notice, and the spread over seeds. `<!-- bench: NAME -->`, `limits` and `growth` show a record
 of the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`,
-`fit`, `small` and `inputs` those on own data, `reviewers` and `continued` what simulated reviewers reached, `review`
-how quick the review page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With
---check nothing is written, and the exit code says whether a page is out of date.
+`fit`, `small`, `inputs`, `counts` and `images` those on own data, `reviewers` and `continued` what simulated reviewers
+reached, `review` how quick the review page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to
+results/paper. With --check nothing is written, and the exit code says whether a page is out of date.
 """
 
 import json
@@ -27,7 +27,7 @@ from benchmarks import own_bars, own_tables, reliability  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
-BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs")
+BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts", "images")
 RELIABILITY = ("faults", "coverage", "mutants", "stability")
 KINDS = "|".join((*RELIABILITY, "table", "tried", "paper", *BENCHMARKS, *OWN_DATA, *REVIEW))
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -262,6 +262,11 @@ def splits(path: Path) -> str:
     return f"{head}\n|---|---|---|---|---|\n| {' | '.join(cells)} |"
 
 
+def stored(table: Callable[[dict[str, Any]], str]) -> Callable[[Path], str]:
+    """A table of one record, where it is there."""
+    return lambda path: table(record_at(path)) if path.with_suffix(".json").exists() else "*Not measured yet.*"
+
+
 def own_data(kind: str) -> Callable[[Path], str]:
     """A table of the records of `python -m benchmarks.own_data`."""
 
@@ -328,6 +333,8 @@ MAKERS = {
     "splits": splits,
     "small": small,
     "inputs": inputs,
+    "counts": stored(own_tables.counts),
+    "images": stored(own_tables.small_images),
     **{kind: own_data(kind) for kind in OWN_DATA},
 }
 
