@@ -126,6 +126,7 @@ def test_thousands_of_items_keep_few_in_the_page(browser: Browser, tmp_path: Pat
         browser.keys("x")
         browser.length(1)
         browser.until(lambda: "No novel classes" in browser.one("h1").text)
+        browser.until(lambda: browser.one(".gallery .empty").text == "Every new item was rejected.")
         browser.until(lambda: "3,000 rejected items" in browser.one(".rejected").text)
 
 
