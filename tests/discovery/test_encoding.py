@@ -26,7 +26,7 @@ def encoders(monkeypatch: pytest.MonkeyPatch) -> None:
         "poor": np.zeros((len(KINDS), 4)),
     }
 
-    def vectors(self: Preparation, items: Items, console: Console) -> np.ndarray:
+    def vectors(self: Preparation, items: Items, console: Console, keep: object = None) -> np.ndarray:
         rows = [int(text) for text in items.texts]
         assert self.encoder is not None
         return (8 * signal[self.encoder] + noise[self.encoder])[rows].astype(np.float32)
@@ -35,7 +35,7 @@ def encoders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Preparation,
         "_vectors",
-        lambda self, items, console: (single if "+" in self.encoder else vectors)(self, items, console),
+        lambda self, items, console, keep=None: (single if "+" in self.encoder else vectors)(self, items, console),
     )
 
 
