@@ -27,17 +27,13 @@ from rich.console import Console
 from rich.table import Table
 
 from unveil import __version__, files, hardware
-from unveil.data.items import Items
-from unveil.discovery.preparation import LARGE
-from unveil.models.embedding import Embedding
-from unveil.runs.thumbnails import FILE, kept_in
 from unveil.runs.writer import Contents, write
 from unveil.settings import Machine
 
 KNOWN, CLUSTERS, DIMENSIONS, SIDE = 10, 200, 256, 32
 FEW = 1000
 """Items of the run whose start-up is measured."""
-IMAGES = 500
+IMAGES = 100
 """Files that are embedded with and without thumbnails."""
 GOALS = {
     "page ready, s": 2.0,
@@ -200,6 +196,11 @@ def start_up() -> tuple[float, float]:
 
 def thumbnails(images: Path) -> dict[str, Any]:
     """Seconds of the processor for embeddings of image files, alone and with thumbnails of them; the least of two."""
+    from unveil.data.items import Items
+    from unveil.discovery.preparation import LARGE
+    from unveil.models.embedding import Embedding
+    from unveil.runs.thumbnails import FILE, kept_in
+
     paths = sorted(path for path in images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
     items = Items.of([paths[row] for row in np.random.default_rng(0).permutation(len(paths))[:IMAGES]])
     device = hardware.pick_device("cpu")
