@@ -29,7 +29,8 @@ def coverage(path: Path) -> dict[str, Any]:
         counts["covered_branches"] = found["summary"]["covered_branches"]
         package = f"{inside.partition('/')[0]}/" if "/" in inside else "modules"
         packages.setdefault(package, Counter()).update(counts)
-        files[inside] = share(counts)
+        if counts["num_statements"]:
+            files[inside] = share(counts)
     total = sum(packages.values(), Counter[str]())
     return {
         "percent": share(total),
@@ -74,10 +75,13 @@ def coverage_table(path: Path) -> str:
     record = _read(path)
     if record is None:
         return "*Not measured yet.*"
-    lines = ["| package | lines | branches | run by tests % |", "|---|---|---|---|"]
+    lines = ["| package | lines | branches | lines and branches run % | branches run % |", "|---|---|---|---|---|"]
     for name, part in record["packages"].items():
-        lines.append(f"| `{name}` | {part['num_statements']:,} | {part['num_branches']:,} | {part['percent']:.1f} |")
-    return "\n".join([*lines, f"| **all** | | | **{record['percent']:.1f}** |"])
+        branches = 100 * part["covered_branches"] / max(1, part["num_branches"])
+        sizes = f"{part['num_statements']:,} | {part['num_branches']:,}"
+        lines.append(f"| `{name}` | {sizes} | {part['percent']:.1f} | {branches:.1f} |")
+    lines.append(f"| **all** | | | **{record['percent']:.1f}** | {record['branches_percent']:.1f} |")
+    return "\n".join([*lines, *(["", record["note"]] if "note" in record else [])])
 
 
 def mutants_table(path: Path) -> str:
