@@ -92,9 +92,9 @@ def measure(task: str, most: int, store: Path) -> dict[str, Any]:
         truth = lay_out_photographs(folder, most) if task == "imagenet20" else lay_out_table(folder, task, most)
         number = len(set(truth.values()))
         options = [*OPTIONS[task], "--n-novel", str(number), "--out", "run", "--store", str(store)]
-        begun = time.monotonic()
+        begun, stored = time.monotonic(), _embeddings(store)
         subprocess.run([sys.executable, "-m", "unveil", "discover", *options], cwd=folder, check=True)
-        seconds = time.monotonic() - begun
+        seconds, computed = time.monotonic() - begun, bool(_embeddings(store) - stored)
         with (folder / "run" / "predictions.csv").open(newline="", encoding="utf-8") as file:
             labels = {line["id"]: line["label"] for line in csv.DictReader(file)}
         record = json.loads((folder / "run" / "record.json").read_text(encoding="utf-8"))
@@ -110,10 +110,15 @@ def measure(task: str, most: int, store: Path) -> dict[str, Any]:
         **{key: round(float(value), 4) for key, value in scores.items()},
         "forecast": record["forecast"]["accuracy"],
         "seconds": round(seconds, 1),
-        "encoder": record["config"]["data"].get("encoder"),
+        "encoder": (encoder := record["config"]["data"].get("encoder")),
+        "embeddings_stored": encoder is not None and not computed,
         "seed": record["seed"],
         "environment": record["environment"],
     }
+
+
+def _embeddings(store: Path) -> set[Path]:
+    return set(store.rglob("embeddings.npy"))
 
 
 def main() -> None:
