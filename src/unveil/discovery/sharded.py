@@ -202,6 +202,10 @@ def run_job(
 ) -> list[Finished]:
     """Do all shards of the input that `out` lacks; returns all of them, in order."""
     console = console or Console(stderr=True, markup=False)
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise UnveilError("results of shards are parquet files, which need pyarrow: pip install pyarrow") from None
     if out.exists() and not out.is_dir():
         raise UnveilError(f"{out} is a file, expected a folder for the results: choose another one")
     shards = find_shards(inputs)
