@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 MISSING = "*Not measured yet.*"
+LABELS_BY = {"neighbor-consensus": "vote of neighbors", "kmeans": "nearest center"}
 SIZES = (10_000_000, 100_000_000, 1_000_000_000)
 
 
@@ -24,18 +25,19 @@ def rows_in_shards(path: Path) -> str:
     record = _read(path)
     if record is None:
         return MISSING
-    header = ["command", "engine", "workers", "rows", "shards", "rows/s", "MB, first half", "MB, second half"]
+    header = ["command", "labels by", "engine", "workers", "rows", "rows/s", "a CPU second", "MB, 1st half", "2nd half"]
     measured = [row for row in record["rows"] if row["command"] != "embed" and row["rows_per_second"]]
     return _table(
         header,
         [
             [
                 row["command"],
+                LABELS_BY[row["method"]],
                 row["engine"],
                 row["workers"],
                 f"{row['rows']:,}",
-                row["shards"],
                 f"{row['rows_per_second']:,.0f}",
+                f"{row['rows_per_cpu_second']:,.0f}",
                 f"{row['peak_mb_first_half']:,.0f}",
                 f"{row['peak_mb_second_half']:,.0f}",
             ]
@@ -45,23 +47,20 @@ def rows_in_shards(path: Path) -> str:
 
 
 def more_rows(path: Path) -> str:
-    """What the best measured rate means for larger input."""
+    """What the measured rate of a core means for larger input."""
     record = _read(path)
     measured = [row for row in (record or {"rows": []})["rows"] if row["command"] != "embed" and row["rows_per_second"]]
     if not measured:
         return MISSING
-    per_worker = max(row["rows_per_second"] / row["workers"] for row in measured if row["workers"] == 2)
-    header = ["rows", "input", "labels", *(f"{workers} workers" for workers in (2, 32, 256))]
+    rates = {LABELS_BY[row["method"]]: row["rows_per_cpu_second"] for row in measured if row["engine"] == "local"}
+    workers = (2, 32, 256)
+    header = ["rows", "input", "labels by", *(f"{count} workers" for count in workers)]
     return _table(
         header,
         [
-            [
-                f"{size:,}",
-                f"{size * 512 / 1e9:,.0f} GB",
-                f"{size * 20 / 1e9:,.1f} GB",
-                *(_duration(size / per_worker / workers) for workers in (2, 32, 256)),
-            ]
+            [f"{size:,}", f"{size * 512 / 1e9:,.0f} GB", name, *(_duration(size / rate / count) for count in workers)]
             for size in SIZES
+            for name, rate in rates.items()
         ],
     )
 
@@ -72,7 +71,7 @@ def images_in_shards(path: Path) -> str:
     measured = [row for row in (record or {"rows": []})["rows"] if row["command"] == "embed"]
     if not measured:
         return MISSING
-    header = ["engine", "workers", "images", "images/s", "the encoder alone", "reading files alone", "of the encoder's"]
+    header = ["engine", "workers", "images", "images/s", "a CPU second", "the encoder alone", "reading alone", "share"]
     return _table(
         header,
         [
@@ -81,9 +80,10 @@ def images_in_shards(path: Path) -> str:
                 row["workers"],
                 f"{row['rows']:,} of {row['files']:,}",
                 row["rows_per_second"],
-                round(row["encoder_alone_per_core"] * row["workers"], 1),
-                round(row["decoding_alone_per_core"] * row["workers"], 1),
-                f"{100 * row['rows_per_second'] / (row['encoder_alone_per_core'] * row['workers']):.0f} %",
+                row["rows_per_cpu_second"],
+                row["encoder_alone_per_core"],
+                row["decoding_alone_per_core"],
+                f"{100 * row['rows_per_cpu_second'] / row['encoder_alone_per_core']:.0f} %",
             ]
             for row in measured
         ],

@@ -27,9 +27,9 @@ from unveil import files, hardware
 HOSTS, CABLE = ("unveil-one", "unveil-two"), ("unveil-a", "unveil-b")
 ADDRESSES = ("10.83.0.1", "10.83.0.2")
 ROOT = Path(__file__).resolve().parent.parent
-CUT_AT, AWAY = 12, 30
+CUT_AT, AWAY = 12, 45
 """The step at which the cable is pulled, and after how many seconds it is plugged in again."""
-RANK_TIMEOUT, JOIN_TIMEOUT, LIMIT = 10, 60, 400
+RANK_TIMEOUT, JOIN_TIMEOUT, LIMIT = 30, 120, 900
 SETTINGS = [
     "data.per_class=20",
     "rotation.epochs=1",

@@ -7,7 +7,8 @@
 
 Every command but `make` appends a row to results/large.json. A command that is stopped after `--seconds` goes on where
 it stopped when it is given again, and its row says how many shards it did. Rates are those of shards that were finished
-after the first of each worker: starting processes and loading the run do not count.
+after the first of each worker: starting processes and loading the run do not count. `rows_per_cpu_second` is what one
+core does, also where the machine has other work.
 """
 
 import os
@@ -39,8 +40,15 @@ app = cyclopts.App(help=__doc__)
 
 
 @app.command
-def make(data: Path, *, rows: int = 10_000_000, shards: int = 100, known: int = 20_000) -> None:
-    """Twenty overlapping classes, half of them known; every shard holds novel classes alone, with ids and the truth."""
+def make(data: Path, *, rows: int = 10_000_000, shards: int = 100, different: int = 100, known: int = 20_000) -> None:
+    """Twenty overlapping classes, half of them known; shards hold the novel ones, with the truth beside the vectors.
+
+    Parameters
+    ----------
+    different
+        Shards that are made; the others are links to them. Ids are made of names of shards and numbers of rows, so
+        every row has its own.
+    """
     draw = np.random.default_rng(0)
     centers = draw.normal(size=(CLASSES, DIMS)).astype(np.float32)
 
@@ -54,10 +62,12 @@ def make(data: Path, *, rows: int = 10_000_000, shards: int = 100, known: int = 
         path, draw = data / "new" / f"{shard:04d}.parquet", np.random.default_rng([1, shard])
         if path.exists():
             continue
+        if shard >= different:
+            path.hardlink_to(data / "new" / f"{shard % different:04d}.parquet")
+            continue
         y = draw.integers(KNOWN, CLASSES, rows // shards)
         values = pa.array(vectors(y, draw).ravel())
         columns = {
-            "id": pa.array([f"{shard:04d}-{row:07d}" for row in range(len(y))]),
             "vector": pa.FixedSizeListArray.from_arrays(values, DIMS),
             "truth": pa.array(y.astype(np.int8)),
         }
@@ -66,14 +76,15 @@ def make(data: Path, *, rows: int = 10_000_000, shards: int = 100, known: int = 
 
 
 @app.command
-def discover(data: Path, *, workers: int = 1, seconds: float = 280.0) -> None:
+def discover(data: Path, *, workers: int = 1, method: str = "neighbor-consensus", seconds: float = 280.0) -> None:
     """`unveil discover KNOWN NEW` on all shards: a sample, the fit, and the labels of all rows."""
-    run = data / "run"
+    run = data / f"run-{method}"
     there = run / "record.json"
     command = ["discover", str(data / "known.npz"), str(data / "new"), "--n-novel", "10", "--out", str(run)]
+    command += ["--method", method]
     begun, fitted = time.time(), there.exists()
     watched = watch([*command, "--store", str(data / "store"), "--workers", str(workers)], run / "labels", seconds)
-    row = {"command": "discover", "engine": "local", "workers": workers, **watched.row(workers)}
+    row = {"command": "discover", "method": method, "engine": "local", "workers": workers, **watched.row(workers)}
     if not fitted:
         row["fit_seconds"] = round(there.stat().st_mtime - begun, 1)
         row["fit_parts"] = files.read_json(there)["seconds"]
@@ -87,17 +98,28 @@ def predict(
     *,
     engine: Literal["local", "ray"] = "local",
     workers: int = 1,
+    method: str = "neighbor-consensus",
     shards: int = 10,
     seconds: float = 280.0,
 ) -> None:
     """`unveil predict RUN INPUT OUT` on some of the shards, by the run of `discover`."""
-    inputs, out = data / f"first-{shards}", data / f"labels-{engine}-{workers}-{shards}"
+    inputs, out = data / f"first-{shards}", data / f"labels-{method}-{engine}-{workers}-{shards}"
     inputs.mkdir(exist_ok=True)
     for path in sorted((data / "new").glob("*.parquet"))[:shards]:
         if not (inputs / path.name).exists():
             (inputs / path.name).symlink_to(path.resolve())
-    command = ["predict", str(data / "run"), str(inputs), str(out), "--engine", engine, "--workers", str(workers)]
-    _append({"command": "predict", "engine": engine, "workers": workers, **watch(command, out, seconds).row(workers)})
+    command = [
+        "predict",
+        str(data / f"run-{method}"),
+        str(inputs),
+        str(out),
+        "--engine",
+        engine,
+        "--workers",
+        str(workers),
+    ]
+    row = watch(command, out, seconds).row(workers)
+    _append({"command": "predict", "method": method, "engine": engine, "workers": workers, **row})
 
 
 @app.command
@@ -132,8 +154,8 @@ class Watched:
     seconds: float = 0.0
     finished: list[tuple[float, int]] = field(default_factory=list)
     """Second and rows of each shard that it finished."""
-    memory: list[tuple[float, float]] = field(default_factory=list)
-    """Second, and MB of the process and all that it has started."""
+    looks: list[tuple[float, float, float]] = field(default_factory=list)
+    """Second, MB and seconds of CPU of the process and all that it has started."""
     complete: bool = False
 
     def row(self, workers: int) -> dict[str, Any]:
@@ -141,9 +163,10 @@ class Watched:
         done = sorted(self.finished)
         first, last = (done[workers - 1][0], done[-1][0]) if len(done) > workers else (0.0, 0.0)
         rate = sum(rows for _, rows in done[workers:]) / (last - first) if last > first else None
-        working = [(second, mb) for second, mb in self.memory if done and first <= second <= last]
+        looks = [look for look in self.looks if done and first <= look[0] <= last]
+        cpu = looks[-1][2] - looks[0][2] if looks else 0.0
         halves = [
-            max((mb for second, mb in working if (second < (first + last) / 2) == early), default=None)
+            max((mb for second, mb, _ in looks if (second < (first + last) / 2) == early), default=None)
             for early in (True, False)
         ]
         return {
@@ -153,6 +176,8 @@ class Watched:
             "rows": sum(rows for _, rows in done),
             "seconds_to_first_shard": round(done[0][0], 1) if done else None,
             "rows_per_second": None if rate is None else round(rate, 1),
+            "rows_per_cpu_second": round(sum(rows for _, rows in done[workers:]) / cpu, 1) if cpu else None,
+            "cores_used": round(cpu / (last - first), 2) if cpu else None,
             "peak_mb_first_half": halves[0],
             "peak_mb_second_half": halves[1],
         }
@@ -167,7 +192,7 @@ def watch(command: list[str], out: Path, limit: float) -> Watched:
         while process.poll() is None and time.monotonic() - begun < limit:
             time.sleep(0.5)
             now = time.monotonic() - begun
-            seen.memory.append((now, round(_tree_mb(process.pid))))
+            seen.looks.append((now, *_usage(process.pid)))
             _note(seen, known, out, now)
         seen.seconds = time.monotonic() - begun
         seen.complete = process.poll() == 0
@@ -189,16 +214,17 @@ def _note(seen: Watched, known: set[str], out: Path, now: float) -> None:
             seen.finished.append((now, pq.ParquetFile(path).metadata.num_rows))
 
 
-def _tree_mb(root: int) -> float:
-    """Memory of a process and of all that it has started; pages that several of them share are divided among them."""
-    parents = {}
+def _usage(root: int) -> tuple[float, float]:
+    """MB and seconds of CPU of a process and of all that it has started; pages that several share are divided."""
+    parents, ticks = {}, {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
-                parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                words = (folder / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-    total = 0
+            parents[int(folder.name)], ticks[int(folder.name)] = int(words[1]), int(words[11]) + int(words[12])
+    total, cpu = 0, 0
     for process in parents:
         above = process
         while above in parents and above != root:
@@ -209,7 +235,8 @@ def _tree_mb(root: int) -> float:
             except OSError:
                 continue
             total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return total / 1024
+            cpu += ticks[process]
+    return round(total / 1024, 1), cpu / os.sysconf("SC_CLK_TCK")
 
 
 def _accuracy(new: Path, labels: Path) -> float | None:
@@ -231,16 +258,16 @@ def _encoder_rates(paths: list[Path]) -> tuple[float, float]:
     torch.set_num_threads(1)
     device, rounds = torch.device("cpu"), 3
     encoder, precision = pretrained("efficientnet-lite0", device), hardware.pick_precision(Machine(), device)
-    pieces, begun = Items.of(paths).pieces(CHUNK), time.perf_counter()
+    pieces, begun = Items.of(paths).pieces(CHUNK), time.process_time()
     read = [pictures(piece, LARGE)[0].contiguous(memory_format=torch.channels_last) for piece in pieces]
-    decoding = len(paths) / (time.perf_counter() - begun)
+    decoding = len(paths) / (time.process_time() - begun)
     best = 0.0
     for _ in range(rounds):
-        begun = time.perf_counter()
+        begun = time.process_time()
         with torch.autocast("cpu", precision, enabled=precision != torch.float32):
             for x in read:
                 encoder.features(x)
-        best = max(best, len(paths) / (time.perf_counter() - begun))
+        best = max(best, len(paths) / (time.process_time() - begun))
     return round(best, 1), round(decoding, 1)
 
 
