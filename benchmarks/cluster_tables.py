@@ -6,6 +6,7 @@ from typing import Any
 
 MISSING = "*Not measured yet.*"
 LABELS_BY = {"neighbor-consensus": "vote of neighbors", "kmeans": "nearest center"}
+LOSSES = ("ce", "bce", "consistency", "ncl", "scl")
 SIZES = (10_000_000, 100_000_000, 1_000_000_000)
 
 
@@ -90,6 +91,19 @@ def images_in_shards(path: Path) -> str:
     )
 
 
+def searches(path: Path) -> str:
+    """Exact search beside libraries."""
+    record = _read(path)
+    if record is None:
+        return MISSING
+    found: dict[str, list[object]] = {}
+    for row in record["searches"]:
+        share = "" if row["found"] is None else f"{100 * row['found']:.1f} %"
+        found.setdefault(row["search"], []).extend([row["microseconds"], share])
+    header = ["search", *(cell for dims in (128, 512) for cell in (f"{dims} numbers, µs", "neighbors found"))]
+    return _table(header, [[name, *cells] for name, cells in found.items()])
+
+
 def parity(path: Path) -> str:
     """The largest difference from one process."""
     record = _read(path)
@@ -101,6 +115,20 @@ def parity(path: Path) -> str:
         for count, found in record["parity"].items()
     ]
     return _table(header, rows)
+
+
+def steps(path: Path) -> str:
+    """Mean losses of the first and last epoch in which all of them were on."""
+    record = _read(path)
+    if record is None:
+        return MISSING
+    rows: list[list[object]] = []
+    for stage, found in record["stages"].items():
+        names = [name for name in found["epochs"][-1] if name in LOSSES]
+        first = next(epoch for epoch in found["epochs"] if all(name in epoch for name in names))
+        both = (", ".join(f"{name} {epoch[name]:.3f}" for name in names) for epoch in (first, found["epochs"][-1]))
+        rows.append([stage, found["steps"], *both])
+    return _table(["stage", "steps", "mean losses of the first epoch with all of them", "of the last"], rows)
 
 
 def gloo(path: Path) -> str:
@@ -158,7 +186,9 @@ TABLES = {
     "rows": rows_in_shards,
     "more-rows": more_rows,
     "images": images_in_shards,
+    "searches": searches,
     "parity": parity,
+    "steps": steps,
     "gloo": gloo,
     "hosts": hosts,
     "hours": hours,
