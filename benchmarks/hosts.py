@@ -92,7 +92,7 @@ def start(number: int, folder: Path, name: str, nodes: str) -> subprocess.Popen[
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nnodes", nodes, "--nproc-per-node", "1"]
     torchrun += ["--max-restarts", "3", "--rdzv-backend", "c10d", "--rdzv-id", name, "--rdzv-conf", conf]
     torchrun += ["--rdzv-endpoint", f"{ADDRESSES[0]}:29500", "--local-addr", ADDRESSES[number]]
-    arguments = ["run", "digits", "--out", name, "--store", f"{name}-stages"]
+    arguments = ["run", "digits", "--out", name, "--store", "stages"]
     arguments += [word for setting in SETTINGS for word in ("--set", setting)]
     environment = {
         "PYTHONPATH": str(ROOT / "src"),

@@ -35,6 +35,7 @@ from unveil.models.pretrained import pretrained
 from unveil.settings import Machine
 
 DIMS, CLASSES, KNOWN, NOISE = 128, 20, 10, 2.0
+MEASURED_SHARDS = 10
 RECORD = Path("results/large.json")
 app = cyclopts.App(help=__doc__)
 
@@ -76,11 +77,25 @@ def make(data: Path, *, rows: int = 10_000_000, shards: int = 100, different: in
 
 
 @app.command
-def discover(data: Path, *, workers: int = 1, method: str = "neighbor-consensus", seconds: float = 280.0) -> None:
-    """`unveil discover KNOWN NEW` on all shards: a sample, the fit, and the labels of all rows."""
-    run = data / f"run-{method}"
+def discover(
+    data: Path,
+    *,
+    workers: int = 1,
+    method: str = "neighbor-consensus",
+    shards: int = 100,
+    rows: int | None = None,
+    seconds: float = 280.0,
+) -> None:
+    """`unveil discover KNOWN NEW`: a sample, the fit, and the labels of all rows of the first shards.
+
+    Parameters
+    ----------
+    rows
+        Take so many rows of each shard. Default: all.
+    """
+    run, new = data / f"run-{method}", _first(data, shards, rows)
     there = run / "record.json"
-    command = ["discover", str(data / "known.npz"), str(data / "new"), "--n-novel", "10", "--out", str(run)]
+    command = ["discover", str(data / "known.npz"), str(new), "--n-novel", "10", "--out", str(run)]
     command += ["--method", method]
     begun, fitted = time.time(), there.exists()
     watched = watch([*command, "--store", str(data / "store"), "--workers", str(workers)], run / "labels", seconds)
@@ -88,7 +103,7 @@ def discover(data: Path, *, workers: int = 1, method: str = "neighbor-consensus"
     if not fitted:
         row["fit_seconds"] = round(there.stat().st_mtime - begun, 1)
         row["fit_parts"] = files.read_json(there)["seconds"]
-    row["accuracy"] = _accuracy(data / "new", run / "labels")
+    row["accuracy"] = _accuracy(new, run / "labels")
     _append(row)
 
 
@@ -103,11 +118,7 @@ def predict(
     seconds: float = 280.0,
 ) -> None:
     """`unveil predict RUN INPUT OUT` on some of the shards, by the run of `discover`."""
-    inputs, out = data / f"first-{shards}", data / f"labels-{method}-{engine}-{workers}-{shards}"
-    inputs.mkdir(exist_ok=True)
-    for path in sorted((data / "new").glob("*.parquet"))[:shards]:
-        if not (inputs / path.name).exists():
-            (inputs / path.name).symlink_to(path.resolve())
+    inputs, out = _first(data, shards, None), data / f"labels-{method}-{engine}-{workers}-{shards}"
     command = [
         "predict",
         str(data / f"run-{method}"),
@@ -145,6 +156,21 @@ def embed(
     encoder, decoding = _encoder_rates(sorted(inputs.rglob("*.jpg"))[:256])
     row |= {"encoder_alone_per_core": encoder, "decoding_alone_per_core": decoding}
     _append({"command": "embed", "engine": engine, "workers": workers, "files": files_in_all, **row})
+
+
+def _first(data: Path, shards: int, rows: int | None) -> Path:
+    """A folder with the first shards, or with the first rows of each of them."""
+    folder = data / f"first-{shards}-{rows or 'all'}"
+    folder.mkdir(exist_ok=True)
+    for path in sorted((data / "new").glob("*.parquet"))[:shards]:
+        if (folder / path.name).exists():
+            continue
+        if rows is None:
+            (folder / path.name).symlink_to(path.resolve())
+        else:
+            batch = next(pq.ParquetFile(path).iter_batches(batch_size=rows))
+            pq.write_table(pa.table(batch), folder / path.name, compression="none")
+    return folder
 
 
 @dataclass
@@ -240,16 +266,16 @@ def _usage(root: int) -> tuple[float, float]:
 
 
 def _accuracy(new: Path, labels: Path) -> float | None:
-    """Clustering accuracy on the shards that are labelled."""
+    """Clustering accuracy on the first shards that are labelled."""
     from unveil.metrics import clustering_accuracy
 
-    truth, found = [], []
-    for path in sorted(labels.glob("[!.]*.parquet")):
+    truth, found, number_of = [], [], dict[str, int]()
+    for path in sorted(labels.glob("[!.]*.parquet"))[:MEASURED_SHARDS]:
         truth.append(pq.read_table(new / path.name, columns=["truth"]).column(0).to_numpy())
-        found += pq.read_table(path, columns=["label"]).column(0).to_pylist()
-    if not truth:
-        return None
-    return clustering_accuracy(np.concatenate(truth), np.unique(found, return_inverse=True)[1])
+        column = pq.read_table(path, columns=["label"]).column(0).combine_chunks().dictionary_encode()
+        numbers = [number_of.setdefault(name, len(number_of)) for name in column.dictionary.to_pylist()]
+        found.append(np.array(numbers)[column.indices.to_numpy()])
+    return clustering_accuracy(np.concatenate(truth), np.concatenate(found)) if truth else None
 
 
 @torch.no_grad()
