@@ -210,13 +210,13 @@ class Watched:
 
 
 def watch(command: list[str], out: Path, limit: float) -> Watched:
-    """Run a command of unveil for at most `limit` seconds, and look at it twice a second."""
+    """Run a command of unveil for at most `limit` seconds, and look at it every other second."""
     before = {path.name for path in out.glob("*.parquet")}
     seen, known, begun = Watched(), set(before), time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "unveil", *command], start_new_session=True)
     try:
         while process.poll() is None and time.monotonic() - begun < limit:
-            time.sleep(0.5)
+            time.sleep(1.5)
             now = time.monotonic() - begun
             seen.looks.append((now, *_usage(process.pid)))
             _note(seen, known, out, now)
