@@ -226,8 +226,8 @@ def watch(command: list[str], out: Path, limit: float) -> Watched:
             raise SystemExit(f"{' '.join(command)} failed")
     finally:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
-            process.wait(60)
+            os.killpg(process.pid, signal.SIGKILL)  # as a power cut: results that are there are complete
+            process.wait()
     _note(seen, known, out, seen.seconds)
     return seen
 
