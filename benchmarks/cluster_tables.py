@@ -27,7 +27,7 @@ def rows_in_shards(path: Path) -> str:
     if record is None:
         return MISSING
     header = ["command", "labels by", "engine", "workers", "rows", "rows/s", "a CPU second", "MB, 1st half", "2nd half"]
-    measured = [row for row in record["rows"] if row["command"] != "embed" and row["rows_per_second"]]
+    measured = [row for row in record["rows"] if row["command"] in ("discover", "predict") and row["rows_per_second"]]
     return _table(
         header,
         [
@@ -50,10 +50,12 @@ def rows_in_shards(path: Path) -> str:
 def more_rows(path: Path) -> str:
     """What the measured rate of a core means for larger input."""
     record = _read(path)
-    measured = [row for row in (record or {"rows": []})["rows"] if row["command"] != "embed" and row["rows_per_second"]]
-    if not measured:
+    searches_at = _read(path.with_name("neighbors"))
+    if record is None or searches_at is None:
         return MISSING
-    rates = {LABELS_BY[row["method"]]: row["rows_per_cpu_second"] for row in measured if row["engine"] == "local"}
+    done = [row for row in record["rows"] if row["command"] == "discover" and row["method"] == "kmeans"]
+    (search,) = [row for row in searches_at["searches"] if row["search"] == "unveil" and row["dims"] == record["dims"]]
+    rates = {"nearest center": done[-1]["rows_per_cpu_second"], "vote of neighbors": 1e6 / search["microseconds"]}
     workers = (2, 32, 256)
     header = ["rows", "input", "labels by", *(f"{count} workers" for count in workers)]
     return _table(
@@ -69,18 +71,15 @@ def more_rows(path: Path) -> str:
 def images_in_shards(path: Path) -> str:
     """Rates of embed beside that of the encoder alone."""
     record = _read(path)
-    measured = [row for row in (record or {"rows": []})["rows"] if row["command"] == "embed"]
+    measured = [row for row in (record or {"rows": []})["rows"] if row["command"] in ("embed", "encode")]
     if not measured:
         return MISSING
-    header = ["engine", "workers", "images", "images/s", "a CPU second", "the encoder alone", "reading alone", "share"]
+    header = ["images", "a CPU second", "the encoder alone", "reading alone", "share of the encoder alone"]
     return _table(
         header,
         [
             [
-                row["engine"],
-                row["workers"],
-                f"{row['rows']:,} of {row['files']:,}",
-                row["rows_per_second"],
+                f"{row['rows']:,}",
                 row["rows_per_cpu_second"],
                 row["encoder_alone_per_core"],
                 row["decoding_alone_per_core"],
