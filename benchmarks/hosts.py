@@ -29,7 +29,7 @@ ADDRESSES = ("10.83.0.1", "10.83.0.2")
 ROOT = Path(__file__).resolve().parent.parent
 CUT_AT, AWAY = 12, 45
 """The step at which the cable is pulled, and after how many seconds it is plugged in again."""
-RANK_TIMEOUT, JOIN_TIMEOUT, LIMIT = 30, 120, 900
+RANK_TIMEOUT, JOIN_TIMEOUT, READ_TIMEOUT, LIMIT = 30, 120, 300, 900
 SETTINGS = [
     "data.per_class=20",
     "rotation.epochs=1",
@@ -88,7 +88,7 @@ def disconnect() -> None:
 
 def start(number: int, folder: Path, name: str, nodes: str) -> subprocess.Popen[str]:
     """torchrun on one of the hosts."""
-    conf = f"is_host={int(number == 0)},join_timeout={JOIN_TIMEOUT},last_call_timeout=5,read_timeout=300"
+    conf = f"is_host={int(number == 0)},join_timeout={JOIN_TIMEOUT},last_call_timeout=5,read_timeout={READ_TIMEOUT}"
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nnodes", nodes, "--nproc-per-node", "1"]
     torchrun += ["--max-restarts", "3", "--rdzv-backend", "c10d", "--rdzv-id", name, "--rdzv-conf", conf]
     torchrun += ["--rdzv-endpoint", f"{ADDRESSES[0]}:29500", "--local-addr", ADDRESSES[number]]
@@ -188,6 +188,7 @@ def main() -> None:
         "away_seconds": AWAY,
         "rank_timeout": RANK_TIMEOUT,
         "join_timeout": JOIN_TIMEOUT,
+        "read_timeout": READ_TIMEOUT,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": hardware.commit(),
         "machine": hardware.describe(torch.device("cpu"), torch.float32),
