@@ -184,7 +184,7 @@ def _duration(seconds: float) -> str:
 TABLES = {
     "rows": rows_in_shards,
     "more-rows": more_rows,
-    "images": images_in_shards,
+    "encoded": images_in_shards,
     "searches": searches,
     "parity": parity,
     "steps": steps,
