@@ -8,8 +8,9 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 changes of the code they notice, and the spread over seeds. `<!-- bench: NAME -->`, `limits` and `growth` show a record
 of the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`,
 `fit`, `small`, `inputs`, `counts` and `images` those on own data, `reviewers` and `continued` what simulated reviewers
-reached, `review` how quick the review page is, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to
-results/paper. With --check nothing is written, and the exit code says whether a page is out of date.
+reached, `review` how quick the review page is, those of benchmarks/cluster_tables.py what was measured beyond one
+machine, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is
+written, and the exit code says whether a page is out of date.
 """
 
 import json
@@ -22,14 +23,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks import own_bars, own_tables, reliability  # noqa: E402
+from benchmarks import cluster_tables, own_bars, own_tables, reliability  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
 BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts", "images")
 RELIABILITY = ("faults", "coverage", "mutants", "stability")
-KINDS = "|".join((*RELIABILITY, "table", "tried", "paper", *BENCHMARKS, *OWN_DATA, *REVIEW))
+KINDS = "|".join((*RELIABILITY, "table", "tried", "paper", *BENCHMARKS, *OWN_DATA, *REVIEW, *cluster_tables.TABLES))
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -336,6 +337,7 @@ MAKERS = {
     "counts": stored(own_tables.counts),
     "images": stored(own_tables.small_images),
     **{kind: own_data(kind) for kind in OWN_DATA},
+    **cluster_tables.TABLES,
 }
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -119,6 +120,33 @@ def test_a_killed_worker_loses_and_doubles_nothing(run: Path, vectors: Path, tmp
     assert Path(f"{out}.killed").exists()
     assert len(labels_in(out)) == ROWS
     assert not [path for path in out.iterdir() if path.name.endswith(".part")]
+
+
+def test_a_stopped_command_does_not_wait_for_its_workers(run: Path, vectors: Path, tmp_path: Path) -> None:
+    """A shard may take minutes; what is begun is lost, what is finished stays."""
+    program = tmp_path / "endless.py"
+    program.write_text(
+        "import os, sys, time\n"
+        "from pathlib import Path\n"
+        "from unveil.discovery import sharded\n"
+        "from unveil.discovery.sharded import Labelling, run_job\n"
+        "def endless(worker, shard, out):\n"
+        "    Path(sys.argv[3] + f'.{os.getpid()}').touch()\n"
+        "    time.sleep(3600)\n"
+        "sharded.do_shard = endless\n"
+        "if __name__ == '__main__':\n"
+        "    run_job(Labelling(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]), workers=2)\n"
+    )
+    out = tmp_path / "out"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, str(program), str(run), str(vectors), str(out)]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not (workers := list(tmp_path.glob("out.*"))):
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=240) != 0
+    assert workers
+    assert not [one for one in workers if Path("/proc", one.suffix[1:]).exists()]
 
 
 def test_ray_gives_the_same_files_and_survives_a_killed_actor(run: Path, vectors: Path, tmp_path: Path) -> None:

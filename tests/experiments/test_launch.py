@@ -5,9 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import TINY
 from rich.console import Console
 
-from unveil import files
+from unveil import files, recipe
 from unveil.errors import UnveilError
 from unveil.experiments import command, experiment, launch, plan
 
@@ -61,3 +62,21 @@ def test_a_launcher_or_a_run_that_is_not_there_is_told(tmp_path: Path) -> None:
         list(launch.by_launcher(planned(tmp_path)[:1], "no-such-launcher -n 1", 1, GIVEN))
     with pytest.raises(UnveilError, match="is no run of this table"):
         paper(tmp_path, only="ncl-00000000-seed0")
+
+
+def test_ray_executes_the_runs_of_a_plan_and_tells_which_failed(tmp_path: Path) -> None:
+    """Ray's own cluster on this machine, two workers."""
+
+    def run(name: str, *overrides: str) -> plan.Run:
+        settings = recipe.load("digits", [*TINY, *overrides])
+        return plan.Run(name, settings, tmp_path / "records" / f"{name}.json", tmp_path / "runs" / name)
+
+    todo = [run("first"), run("second", "seed=1"), run("wrong", "discovery.lr=1e30", "seed=2")]
+    away = launch.on_ray(todo, store=tmp_path / "store", root=None, jobs=2, address=None)
+    failed = plan.execute(
+        todo, jobs=2, store=tmp_path / "store", root=None, console=Console(quiet=True), elsewhere=away
+    )
+    records = {path.stem: files.read_json(path) for path in (tmp_path / "records").glob("*.json")}
+    assert {name: record["seed"] for name, record in records.items()} == {"first": 0, "second": 1}
+    assert [one.row for one, _ in failed] == ["wrong"]
+    assert "diverged" in failed[0][1]

@@ -1,50 +1,10 @@
 """Commands for input of any size: predict, embed."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
-from cyclopts import Parameter
-
-from unveil.cli.own import print_skipped
+from unveil.cli.own import print_finished, print_skipped
+from unveil.cli.where import HERE, Where
 from unveil.errors import UnveilError
-
-if TYPE_CHECKING:
-    from unveil.discovery.sharded import Finished
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Where:
-    """Where shards are worked on.
-
-    Parameters
-    ----------
-    engine
-        local: in processes on this machine. ray: on a Ray cluster (pip install 'unveil[ray]').
-    workers
-        Processes, or actors of Ray, that work at the same time.
-    address
-        The address of a running Ray cluster, such as ray://head:10001 or auto. Default: one is started here.
-    device
-        auto, cpu, cuda, cuda:1, mps.
-    """
-
-    engine: Literal["local", "ray"] = "local"
-    workers: int = 1
-    address: str | None = None
-    device: str = "auto"
-
-    def check(self) -> None:
-        """Raise an error where the options contradict each other."""
-        if self.workers < 1:
-            raise UnveilError(f"--workers is {self.workers}: give 1 or more")
-        if self.address is not None and self.engine != "ray":
-            raise UnveilError("--address is that of a Ray cluster: add --engine ray")
-
-
-WHERE = Where()
 
 
 def predict(
@@ -55,7 +15,8 @@ def predict(
     *,
     coverage: float | None = None,
     store: Path | None = None,
-    where: Where = WHERE,
+    device: str = "auto",
+    where: Where = HERE,
 ) -> None:
     """Label new items by a finished run: a known class, a novel cluster, or neither.
 
@@ -75,6 +36,8 @@ def predict(
     store
         Directory in which embeddings are stored for reuse; not used with a folder as OUT. Default: UNVEIL_STORE, or
         ~/.cache/unveil/stages.
+    device
+        auto, cpu, cuda, cuda:1, mps; with a folder as OUT.
     """
     if coverage is not None and not 0 < coverage <= 1:
         raise UnveilError(f"--coverage is {coverage}: give a share, above 0 and at most 1")
@@ -84,11 +47,11 @@ def predict(
         from unveil.runs.reader import read_record
 
         read_record(run)  # an error now, and not in a worker
-        job = Labelling(run.resolve(), coverage, where.device)
-        done = run_job(job, inputs, out, engine=where.engine, workers=where.workers, address=where.address)
-        _print_finished(done, out)
+        job = Labelling(run.resolve(), coverage, device)
+        done = run_job(job, inputs, out, **where.options())
+        print_finished(done, out)
         return
-    if where != WHERE:
+    if where != HERE or device != "auto":
         raise UnveilError("--engine, --workers, --address and --device are for a folder as OUT: give one")
     from unveil import files
     from unveil.discovery.predict_run import predict_run
@@ -111,7 +74,8 @@ def embed(
     *,
     encoder: str = "efficientnet-lite0",
     size: int = 192,
-    where: Where = WHERE,
+    device: str = "auto",
+    where: Where = HERE,
 ) -> None:
     """Turn images or texts into vectors, for input of any size.
 
@@ -127,22 +91,17 @@ def embed(
         minilm, sentence-transformers:NAME, transformers:NAME.
     size
         Side in pixels at which the encoder sees images.
+    device
+        auto, cpu, cuda, cuda:1, mps.
     """
     where.check()
     if size < 32:
         raise UnveilError(f"--size is {size}: give 32 or more pixels")
     from unveil.discovery.sharded import Embedder, run_job
 
-    job = Embedder(encoder, size, where.device)
-    done = run_job(job, inputs, out, engine=where.engine, workers=where.workers, address=where.address)
-    _print_finished(done, out)
-
-
-def _print_finished(finished: "Sequence[Finished]", out: Path) -> None:
-    rows, unreadable = sum(one.rows for one in finished), sum(one.unreadable for one in finished)
-    print(f"written: {out}, {rows:,} items in {len(finished):,} shards")
-    if unreadable:
-        print(f"{unreadable:,} of them could not be read: their rows hold no value")
+    job = Embedder(encoder, size, device)
+    done = run_job(job, inputs, out, **where.options())
+    print_finished(done, out)
 
 
 COMMANDS = (predict, embed)

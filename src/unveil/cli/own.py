@@ -1,5 +1,6 @@
 """Commands for own data: discover, classes, trust."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -8,13 +9,17 @@ from cyclopts import Parameter
 
 from unveil import ranks
 from unveil.cli.output import AsJson, print_json, print_table
+from unveil.cli.where import HERE, Where
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.data.sheets import Columns
+    from unveil.discovery.sharded import Finished
 
 Flag = Parameter(negative="")
 KnownInUnlabelled = Parameter(name=["--known-in-unlabelled", "--may-contain-known"], negative="")
+LABELS = "labels"
+"""The folder in a run directory with the labels of all rows of NEW in shards."""
 NumberOfClasses = Parameter(name=["--n-novel", "--classes"])
 
 
@@ -82,6 +87,7 @@ def discover(
     out: Path | None = None,
     root: Path | None = None,
     common: Common = COMMON,
+    where: Where = HERE,
 ) -> None:
     """Find the classes in NEW that KNOWN does not have.
 
@@ -92,7 +98,8 @@ def discover(
         column of labels; .npz (X, y), .npy + .txt.
     new
         A folder of images or .txt files, however nested; a table; .npz (X), .npy. Without it, KNOWN is a table and its
-        rows with an empty label are the new ones.
+        rows with an empty label are the new ones. For input of any size a folder of .parquet or .npy shards: the fit is
+        on a sample, all rows are labelled in OUT/labels, and the same command goes on with what is missing there.
     continue_
         A reviewed run directory, in place of KNOWN and NEW. Clusters that have a name are known classes now, and
         rejected items do not come back to the class they were rejected from. All settings are those of that run; only
@@ -115,13 +122,14 @@ def discover(
         How often known classes are hidden and discovered again, to choose the method's settings and to forecast the
         accuracy. Default: as the recipe says, 3 for vectors.
     sample
-        Take at most so many known and so many new items, for a quick first look.
+        Take at most so many known and so many new items, for a quick first look. Of shards: 30,000 of each by default.
     out
         The run directory. Default: runs/KNOWN-NEW.
     root
         Directory of the data sets, to continue a run of `unveil run`. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
     """
     number = _number(n_novel)
+    where.check()
     if continue_ is not None:
         if known is not None:
             raise UnveilError("give KNOWN and NEW, or --continue RUN, not both")
@@ -144,10 +152,13 @@ def discover(
 
         folder = out or continue_.with_name(f"{continue_.resolve().name}-continued")
         stages = common.store or default_store()
-        _print_result(continue_run(continue_, out=folder, stages=stages, root=root, n_novel=number), folder)
+        record = continue_run(continue_, out=folder, stages=stages, root=root, n_novel=number)
+        if _print_result(record, folder):
+            _label_shards(record, folder, common.device, where)
         return
     _check_given(known, new)
     assert known is not None
+    _check_where(new, where)
     if sample is not None and sample < 1:
         raise UnveilError(f"--sample is {sample}: give a whole number of 1 or more")
     from unveil import recipe as recipes
@@ -181,7 +192,29 @@ def discover(
         columns=common.named_columns(),
         sample=sample,
     )
-    _print_result(record, folder)
+    if _print_result(record, folder):
+        _label_shards(record, folder, common.device, where)
+
+
+def _check_where(new: Path | None, where: Where) -> None:
+    """Raise an error where options for shards are given without any."""
+    from unveil.data.shards import is_sharded
+
+    if where != HERE and (new is None or not is_sharded(new)):
+        raise UnveilError("--engine, --workers and --address are for NEW in shards: leave them out")
+
+
+def _label_shards(record: dict[str, Any], folder: Path, device: str, where: Where) -> None:
+    """Label all rows of NEW where it is a folder of shards: the fit was on a sample of them."""
+    from unveil.data.shards import is_sharded
+
+    new = record["source"].get("new")
+    if new is None or not is_sharded(Path(new)):
+        return
+    from unveil.discovery.sharded import Labelling, run_job
+
+    job = Labelling(folder.resolve(), device=device, of_the_run=True)
+    print_finished(run_job(job, Path(new), folder / LABELS, **where.options()), folder / LABELS)
 
 
 def _check_given(known: Path | None, new: Path | None) -> None:
@@ -201,11 +234,12 @@ def _only_with_known_new(**options: object) -> None:
         raise UnveilError(f"--continue takes its settings from the run: leave out {', '.join(given)}")
 
 
-def _print_result(record: dict[str, Any], folder: Path) -> None:
+def _print_result(record: dict[str, Any], folder: Path) -> bool:
+    """Print what was found, in the first of processes that train together. Returns whether this is it."""
     first = ranks.current().first
-    ranks.leave()  # the first of processes that train together has written the run
+    ranks.leave()  # the first one has written the run
     if not first:
-        return
+        return False
     from unveil.pages.words import SUMMARY
     from unveil.runs.export import formats_for
     from unveil.runs.reader import load
@@ -218,6 +252,7 @@ def _print_result(record: dict[str, Any], folder: Path) -> None:
     print(f"run directory: {folder}")
     best = "folders" if "folders" in formats_for(load(folder)) else "csv"
     print(f"next: unveil review {folder}, then unveil export {folder} --format {best}")
+    return True
 
 
 def classes(
@@ -328,6 +363,14 @@ def _number(n_novel: str) -> int | None:
     if not n_novel.isdecimal() or int(n_novel) < 1:
         raise UnveilError(f"--n-novel is '{n_novel}': give a whole number of 1 or more, or auto")
     return int(n_novel)
+
+
+def print_finished(finished: "Sequence[Finished]", out: Path) -> None:
+    """Say how many items the shards have that were written."""
+    rows, unreadable = sum(one.rows for one in finished), sum(one.unreadable for one in finished)
+    print(f"written: {out}, {rows:,} items in {len(finished):,} shards")
+    if unreadable:
+        print(f"{unreadable:,} of them could not be read: their rows hold no value")
 
 
 def print_skipped(names: list[str]) -> None:

@@ -54,7 +54,7 @@ def read_task(known: Path, new: Path | None, columns: Columns = USUAL) -> Task:
     return Task(
         name=f"{known.resolve().stem}-{new.resolve().stem}",
         items=train.items.and_then(items),
-        ids=(*train.ids, *_own_ids(new_ids, train.ids)),
+        ids=(*train.ids, *own_ids(new_ids, train.ids)),
         labels=np.concatenate([train.labels, np.full(len(items), UNLABELLED)]),
         known=labelled.classes,
         columns=names,
@@ -71,7 +71,7 @@ def _table_task(known: Path, new: Path | None, columns: Columns) -> Task:
         table = sheet.table.and_then(_in_order(others.table, sheet.table.names, new))
         labels = np.concatenate([labels, np.full(len(others.table), UNLABELLED)])
         ids = (*(sheet.ids or item_ids("train", len(sheet.table))),)
-        ids += (*_own_ids(others.ids or item_ids("new", len(others.table)), ids),)
+        ids += (*own_ids(others.ids or item_ids("new", len(others.table)), ids),)
         name = f"{known.resolve().stem}-{new.resolve().stem}"
     else:
         sheet, classes, labels, ids = _one_file(sheet, known)
@@ -100,7 +100,7 @@ def _in_order(table: Table, wanted: Sequence[str], path: Path) -> Table:
     return table.only(names)
 
 
-def _own_ids(names: Sequence[str], taken: Sequence[str]) -> list[str]:
+def own_ids(names: Sequence[str], taken: Sequence[str]) -> list[str]:
     """The names of new items; one that a known item has too gets `new/` before it, as often as needed."""
     used, own = {*taken, *names}, []
     known = set(taken)

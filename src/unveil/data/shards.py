@@ -4,6 +4,7 @@ A folder of images or texts is divided into shards of some files each; every arr
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.data import arrays
+from unveil.data.folders import EXTENSIONS
 from unveil.data.items import PIECE, Items
 from unveil.data.known_new import read_new
 from unveil.data.readers import item_ids
 from unveil.data.table_files import SUFFIXES as TABLES
+from unveil.data.table_files import is_table
+from unveil.data.text_folders import SUFFIX as TEXT
 from unveil.errors import UnveilError
 
 VECTORS = ("vector", "embedding", "features")
@@ -71,12 +75,50 @@ class Shard:
             named = ids != item_ids("new", len(ids))  # ids that the reader made up occur in every file
             yield Piece.of(items, ids if named else _numbered(self.name, 0, len(ids)))
 
+    def count(self) -> int:
+        """The number of rows, from the file's header. An error where it does not hold vectors."""
+        path = self.paths[0]
+        if path.suffix.lower() == ".npy":
+            return len(_npy(path))
+        if _vector_column(path) is None:
+            raise UnveilError(
+                f"{path} does not hold vectors: give .npy files, or .parquet files with a column `{VECTORS[0]}`"
+            )
+        return int(_parquet(path).metadata.num_rows)
+
+    def labels(self, names: Sequence[str]) -> tuple[list[str], NDArray[np.int64]] | None:
+        """The column of a parquet file that has one of the names: its texts, and which of them a row has, -1 for none.
+
+        None where there is no such column.
+        """
+        path = self.paths[0]
+        file = _parquet(path) if path.suffix.lower() == ".parquet" else None
+        column = next((name for name in (file.schema_arrow.names if file else ()) if name.lower() in names), None)
+        if file is None or column is None:
+            return None
+        cells = file.read(columns=[column]).column(0).cast("string").combine_chunks().dictionary_encode()
+        return cells.dictionary.to_pylist(), cells.indices.fill_null(-1).to_numpy().astype(np.int64)
+
     def signature(self) -> str:
         """A short hash of what it consists of: names and sizes of the files."""
         digest = hashlib.sha256()
         for path in self.paths:
             digest.update(f"{path.name} {path.stat().st_size}\n".encode("utf-8", "backslashreplace"))
         return digest.hexdigest()[:16]
+
+
+def is_sharded(path: Path) -> bool:
+    """Whether a path is a folder of array or table files, without images or texts."""
+    if not path.is_dir() or is_table(path):
+        return False
+    found = False
+    for _, folders, names in os.walk(path):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        suffixes = {Path(name).suffix.lower() for name in names if not name.startswith(".")}
+        if suffixes & {*EXTENSIONS, TEXT}:
+            return False
+        found = found or not suffixes.isdisjoint(SUFFIXES)
+    return found
 
 
 def find_shards(path: Path, files_per_shard: int = FILES_PER_SHARD) -> list[Shard]:
@@ -114,13 +156,18 @@ def _text(path: Path) -> str:
 
 
 def _npy_pieces(path: Path, name: str) -> Iterator[Piece]:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise UnveilError(f"{path} cannot be read ({error}): replace or remove the file") from None
+    array = _npy(path)
     for start in range(0, len(array), PIECE):
         rows = arrays.checked_items(np.array(array[start : start + PIECE]), f"{path}, rows from {start}")
         yield Piece.of(Items.of(rows), _numbered(name, start, len(rows)))
+
+
+def _npy(path: Path) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise UnveilError(f"{path} cannot be read ({error}): replace or remove the file") from None
+    return array
 
 
 def _vector_column(path: Path) -> str | None:

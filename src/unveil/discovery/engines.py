@@ -57,6 +57,8 @@ def local(job: "Job", shards: list[Shard], out: Path, workers: int, address: str
                     ) from None
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
+                for child in multiprocessing.active_children():  # they would finish their shards first
+                    child.terminate()
                 raise
 
 

@@ -21,6 +21,7 @@ from unveil.discovery.options import own_settings, prepare
 from unveil.discovery.preparation import GRADIENTS, Preparation
 from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
+from unveil.discovery.sampled_task import read_task_or_sample
 from unveil.discovery.scaled import scale
 from unveil.errors import UnveilError
 from unveil.settings import Settings
@@ -30,7 +31,7 @@ def count_classes(
     known: Path, new: Path | None, *, columns: Columns = USUAL, known_in_unlabelled: bool = False, **options: Any
 ) -> Estimate:
     """The number of novel classes in NEW, by all criteria."""
-    encoded, settings = _encoded(read_task(known, new, columns), **options)
+    encoded, settings = _encoded(read_task_or_sample(known, new, columns), **options)
     with few_threads(encoded, settings):
         scaled = scale(encoded, settings, Preparation(), Console(quiet=True))
         task = replace(scaled.task, known_in_unlabelled=known_in_unlabelled)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from rich.console import Console
 from unveil.data.items import Items
 from unveil.data.known_new import read_new
 from unveil.data.sheets import Columns
+from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor, summed
 from unveil.runs.corrections import current_state
 from unveil.runs.decisions import classes_after
@@ -47,16 +47,26 @@ class Labeller:
     """The columns that the items of the run had."""
     columns: Columns
     coverage: float | None = None
+    forecast: Forecast | None = None
+    """Of the run, where the items are more of those that it labelled: they get novel classes alone (known ones too
+    where the run was told so), and confidences are calibrated. None: they may be of any class."""
 
     @staticmethod
     def load(
-        run: Path, *, coverage: float | None = None, embeddings: Path | None = None, device: str = "auto"
+        run: Path,
+        *,
+        coverage: float | None = None,
+        embeddings: Path | None = None,
+        device: str = "auto",
+        of_the_run: bool = False,
     ) -> "Labeller":
-        """`embeddings`: the directory of stored embeddings; None: they are not stored."""
+        """`embeddings`: the directory of stored embeddings; None: they are not stored. `of_the_run`: the items are more
+        of those that the run labelled."""
         record = read_record(run)
         predictor = Predictor.load(run, device=device, embeddings=embeddings)
         columns = Columns.from_json(record["source"].get("columns", {}))
-        return Labeller(predictor, _classes(run, record), tuple(record["columns"]), columns, coverage)
+        forecast = Forecast.from_json(record["forecast"]) if of_the_run else None
+        return Labeller(predictor, class_kinds(run), tuple(record["columns"]), columns, coverage, forecast)
 
     def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
         """The items of a file or folder, with the columns of the run, and their ids."""
@@ -70,12 +80,23 @@ class Labeller:
         class_of = np.array([different.index(one) for one in self.classes], dtype=np.int64)
         found, confidence = list[tuple[str, str]](), [np.zeros(0, dtype=np.float32)]
         for space in self.predictor.spaces(encoded):
-            p = summed(self.predictor.probabilities(space), class_of)
-            best, unlike = p.argmax(axis=1), self._unlike(space)
+            best, certainty = self._best(space, class_of)
+            unlike = self._unlike(space)
             found += [(NEITHER, NEITHER) if far else different[one] for one, far in zip(best, unlike, strict=True)]
-            confidence.append(p.max(axis=1))
+            confidence.append(certainty)
         label, kind = [name for name, _ in found], [kind for _, kind in found]
         return Labels(label, kind, np.concatenate(confidence), readable)
+
+    def _best(
+        self, space: NDArray[np.float32], class_of: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The most likely class of each row, and how likely it is; `class_of`: which class a cluster belongs to."""
+        if self.forecast is None:
+            p = summed(self.predictor.probabilities(space), class_of)
+            return p.argmax(axis=1), p.max(axis=1)
+        p, certainty = self.predictor.novel(space)
+        first = 0 if self.predictor.known_in_unlabelled else self.predictor.n_known
+        return class_of[first + p.argmax(axis=1)], self.forecast.calibrated(certainty)
 
     def _unlike(self, space: NDArray[np.float32]) -> NDArray[np.bool_]:
         if self.coverage is None:
@@ -105,8 +126,9 @@ def predict_run(
     return list(rows), [ids[row] for row in np.flatnonzero(~labels.readable)]
 
 
-def _classes(run: Path, record: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and kind of each class, as the review left them."""
+def class_kinds(run: Path) -> list[tuple[str, str]]:
+    """Name and kind of each class of a run, as the review left them."""
+    record = read_record(run)
     if (run / LOG).exists():
         return classes_after(current_state(load(run)))
     return [*((name, "known") for name in record["known"]), *((name, "novel") for name in record["novel"])]

@@ -20,7 +20,7 @@ from unveil.checksums import set_aside
 from unveil.data import catalog
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items, Rows
-from unveil.data.known_new import USUAL, read_task
+from unveil.data.known_new import USUAL
 from unveil.data.sheets import Columns
 from unveil.data.task import UNLABELLED, Task, Truth, make_task
 from unveil.discovery.constraints import Corrections, kept_names
@@ -31,6 +31,7 @@ from unveil.discovery.discover import Discovery, discover, few_threads, trains
 from unveil.discovery.encoding import encode_items
 from unveil.discovery.options import encoder_warning, own_settings, prepare, with_reduction
 from unveil.discovery.preparation import Preparation
+from unveil.discovery.sampled_task import read_task_or_sample
 from unveil.discovery.steps import shown
 from unveil.errors import DamagedError, UnveilError
 from unveil.methods.catalog import method_title
@@ -123,15 +124,14 @@ def run_own_data(
     """Find the novel classes of NEW and write the run directory `out`. Returns the record.
 
     Without NEW, KNOWN is a table and its rows with an empty label are the new ones. `columns` names columns of a table.
-    `sample`: take at most so many known and so many new items.
+    `sample`: take at most so many known and so many new items; of folders of array files 30,000 of each unless it is
+    given.
     Without a recipe or settings, the recipe depends on the kind of the items; `overrides` change settings of a recipe.
     """
     together = ranks.join()
     console = console or Console(stderr=True, markup=False, quiet=not together.first)
     begun = time.monotonic()
-    task = read_task(known, new, columns)
-    if sample is not None:
-        task = task.sampled(sample)
+    task = read_task_or_sample(known, new, columns, sample)
     is_new = task.labels == UNLABELLED
     if corrections is not None:
         task = task.with_labels(corrections.labels)

@@ -19,12 +19,12 @@ from unveil.data.items import Items, Vectors
 from unveil.data.known_new import read_new
 from unveil.data.shards import Piece, Shard, find_shards
 from unveil.discovery import engines
-from unveil.discovery.predict_run import Labeller
+from unveil.discovery.predict_run import Labeller, class_kinds
 from unveil.discovery.preparation import BUILT_IN, LARGE
 from unveil.errors import UnveilError
 from unveil.models.embedding import Embedding
 from unveil.settings import Machine
-from unveil.storage import fingerprint_file
+from unveil.storage import fingerprint_file, identity
 
 MANIFEST = "_shards.json"
 """What the results in a folder were made from; readers of parquet folders leave out names that begin with _."""
@@ -67,17 +67,24 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class Labelling:
-    """Label the items by a finished run."""
+    """Label the items by a finished run; `of_the_run`: they are more of those that the run was made from."""
 
     run: Path
     coverage: float | None = None
     device: str = "auto"
+    of_the_run: bool = False
 
     def worker(self) -> Worker:
-        return _Labels(Labeller.load(self.run, coverage=self.coverage, device=self.device))
+        labeller = Labeller.load(self.run, coverage=self.coverage, device=self.device, of_the_run=self.of_the_run)
+        return _Labels(labeller)
 
     def describe(self) -> dict[str, Any]:
-        return {"predict": fingerprint_file(self.run / "predictor.safetensors"), "coverage": self.coverage}
+        return {
+            "predict": fingerprint_file(self.run / "predictor.safetensors"),
+            "classes": identity(classes=class_kinds(self.run)),
+            "coverage": self.coverage,
+            "of_the_run": self.of_the_run,
+        }
 
 
 @dataclass(frozen=True)
@@ -195,6 +202,10 @@ def run_job(
 ) -> list[Finished]:
     """Do all shards of the input that `out` lacks; returns all of them, in order."""
     console = console or Console(stderr=True, markup=False)
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise UnveilError("results of shards are parquet files, which need pyarrow: pip install pyarrow") from None
     if out.exists() and not out.is_dir():
         raise UnveilError(f"{out} is a file, expected a folder for the results: choose another one")
     shards = find_shards(inputs)
@@ -216,7 +227,8 @@ def _check_manifest(job: Job, shards: list[Shard], out: Path) -> None:
     if path.exists():
         if files.read_json(path) != made_from:
             raise UnveilError(
-                f"{out} holds results of other items, or of another run or encoder: choose another folder"
+                f"{out} holds results of other items, of other names of the classes, or of another run or encoder: "
+                "choose another folder, or delete this one"
             )
     elif out.exists() and any(out.iterdir()):
         raise UnveilError(f"{out} is not empty and holds no results of unveil: choose another folder")

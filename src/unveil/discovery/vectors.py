@@ -29,12 +29,17 @@ def training_rows(labels: Labels, seed: int) -> Labels:
     order = draw.permutation(len(labels))
     labelled, unlabelled = order[labels[order] != -1], order[labels[order] == -1]
     count = min(len(labelled), max(MOST_ROWS // 2, MOST_ROWS - len(unlabelled)))
-    rank = np.zeros(len(labelled), dtype=np.int64)  # the first items of every class come before all others
-    for label in np.unique(labels[labelled]):
-        members = np.flatnonzero(labels[labelled] == label)
-        rank[members] = np.minimum(np.arange(len(members)), PER_CLASS)
-    first = labelled[np.argsort(rank, kind="stable")[:count]]
+    first = labelled[stratified(labels[labelled], count)]
     return np.sort(np.concatenate([first, unlabelled[: MOST_ROWS - count]]))
+
+
+def stratified(labels: Labels, count: int) -> Labels:
+    """The first so many rows, with the first items of every class before all others."""
+    rank = np.zeros(len(labels), dtype=np.int64)
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        rank[members] = np.minimum(np.arange(len(members)), PER_CLASS)
+    return np.argsort(rank, kind="stable")[:count]
 
 
 def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:

@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from unveil.errors import UnveilError
 from unveil.numerics import ANGLES_FROM, Labels, Matrix, directions
 
-VOTERS = 1024
-"""Items whose distances to all stored points are computed together."""
+VOTERS = 256
+"""Items whose distances to all stored points are computed together: what they need stays in a CPU's cache."""
+GROUP = 32
+"""Stored points of which only the nearest is looked at, unless it is near enough."""
 
 
 class Prototypes(nn.Module):
@@ -78,13 +80,33 @@ class NeighborVote(nn.Module):
     def _logits(self, z: Tensor) -> Tensor:
         count = min(self.neighbors + 1, len(self.points))
         z = F.normalize(z, dim=1) if self.in_features >= ANGLES_FROM else z
-        distances, nearest = torch.cdist(z, self.points).topk(count, dim=1, largest=False)  # (B, k + 1)
+        distances, nearest = nearest_points(z, self.points, count)  # (B, k + 1)
         farthest = distances[:, -1:].clamp_min(1e-12)
         weights = (1 - (distances / farthest).square()).clamp_min(1e-6)  # falls to 0 where the next point would join
         weights = weights / weights.sum(dim=1, keepdim=True)
         weights = weights * self.certainty[nearest]
         shares = z.new_zeros(len(z), self.out_features).scatter_add_(1, self.labels[nearest], weights)
         return (shares + (1 - weights.sum(dim=1, keepdim=True)) / self.out_features + 1e-3).log()
+
+
+def nearest_points(z: Tensor, points: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Distances (B, count) of the nearest points (n, D) to each row of z (B, D), nearest first, and their rows.
+
+    It is exact: the nearest points are in the groups whose own nearest points are nearest, and only those groups are
+    sorted. Sorting all n distances would take as long as computing them.
+    """
+    apart = torch.addmm(points.square().sum(dim=1)[None], z, points.T, alpha=-2)  # squared, without the square of z
+    grouped = len(points) - len(points) % GROUP
+    if grouped // GROUP < count:
+        values, rows = apart.topk(count, dim=1, largest=False)
+    else:
+        groups = apart[:, :grouped].view(len(z), -1, GROUP).amin(dim=2).topk(count, dim=1, largest=False).indices
+        inside = torch.arange(GROUP, device=z.device)
+        others = torch.arange(grouped, len(points), device=z.device).expand(len(z), -1)
+        candidates = torch.cat([(groups[:, :, None] * GROUP + inside).flatten(1), others], dim=1)
+        values, order = apart.gather(1, candidates).topk(count, dim=1, largest=False)
+        rows = candidates.gather(1, order)
+    return (values + z.square().sum(dim=1, keepdim=True)).clamp_min(0).sqrt(), rows
 
 
 Head = nn.Linear | Prototypes | ProjectedPrototypes | NeighborVote

@@ -1,0 +1,194 @@
+"""Tables in Markdown of what was measured beyond one machine: records of `large`, `together`, `hosts` and `flops`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+MISSING = "*Not measured yet.*"
+LABELS_BY = {"neighbor-consensus": "vote of neighbors", "kmeans": "nearest center"}
+LOSSES = ("ce", "bce", "consistency", "ncl", "scl")
+SIZES = (10_000_000, 100_000_000, 1_000_000_000)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    path = path.with_suffix(".json")
+    record: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    return record
+
+
+def _table(header: list[str], rows: list[list[object]]) -> str:
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+
+
+def rows_in_shards(path: Path) -> str:
+    """Rates and memory of discover and predict."""
+    record = _read(path)
+    if record is None:
+        return MISSING
+    header = ["command", "labels by", "engine", "workers", "rows", "rows/s", "a CPU second", "MB, 1st half", "2nd half"]
+    measured = [row for row in record["rows"] if row["command"] in ("discover", "predict") and row["rows_per_second"]]
+    return _table(
+        header,
+        [
+            [
+                row["command"],
+                LABELS_BY[row["method"]],
+                row["engine"],
+                row["workers"],
+                f"{row['rows']:,}",
+                f"{row['rows_per_second']:,.0f}",
+                f"{row['rows_per_cpu_second']:,.0f}",
+                f"{row['peak_mb_first_half']:,.0f}",
+                f"{row['peak_mb_second_half']:,.0f}",
+            ]
+            for row in measured
+        ],
+    )
+
+
+def more_rows(path: Path) -> str:
+    """What the measured rate of a core means for larger input."""
+    record = _read(path)
+    searches_at = _read(path.with_name("neighbors"))
+    if record is None or searches_at is None:
+        return MISSING
+    done = [row for row in record["rows"] if row["command"] == "discover" and row["method"] == "kmeans"]
+    (search,) = [row for row in searches_at["searches"] if row["search"] == "unveil" and row["dims"] == record["dims"]]
+    rates = {"nearest center": done[-1]["rows_per_cpu_second"], "vote of neighbors": 1e6 / search["microseconds"]}
+    workers = (2, 32, 256)
+    header = ["rows", "input", "labels by", *(f"{count} workers" for count in workers)]
+    return _table(
+        header,
+        [
+            [f"{size:,}", f"{size * 512 / 1e9:,.0f} GB", name, *(_duration(size / rate / count) for count in workers)]
+            for size in SIZES
+            for name, rate in rates.items()
+        ],
+    )
+
+
+def images_in_shards(path: Path) -> str:
+    """Rates of embed beside that of the encoder alone."""
+    record = _read(path)
+    measured = [row for row in (record or {"rows": []})["rows"] if row["command"] in ("embed", "encode")]
+    if not measured:
+        return MISSING
+    header = ["images", "a CPU second", "the encoder alone", "reading alone", "share of the encoder alone"]
+    return _table(
+        header,
+        [
+            [
+                f"{row['rows']:,}",
+                row["rows_per_cpu_second"],
+                row["encoder_alone_per_core"],
+                row["decoding_alone_per_core"],
+                f"{100 * row['rows_per_cpu_second'] / row['encoder_alone_per_core']:.0f} %",
+            ]
+            for row in measured
+        ],
+    )
+
+
+def searches(path: Path) -> str:
+    """Exact search beside libraries."""
+    record = _read(path)
+    if record is None:
+        return MISSING
+    found: dict[str, list[object]] = {}
+    for row in record["searches"]:
+        share = "" if row["found"] is None else f"{100 * row['found']:.1f} %"
+        found.setdefault(row["search"], []).extend([row["microseconds"], share])
+    header = ["search", *(cell for dims in (128, 512) for cell in (f"{dims} numbers, µs", "neighbors found"))]
+    return _table(header, [[name, *cells] for name, cells in found.items()])
+
+
+def parity(path: Path) -> str:
+    """The largest difference from one process."""
+    record = _read(path)
+    if record is None:
+        return MISSING
+    header = ["processes", *(f"{stage}, {steps} steps" for stage, steps in record["steps"].items()), "queues"]
+    rows = [
+        [count, *(f"{found[name]:.1e}" for name in (*record["steps"], "queues"))]
+        for count, found in record["parity"].items()
+    ]
+    return _table(header, rows)
+
+
+def steps(path: Path) -> str:
+    """Mean losses of the first and last epoch in which all of them were on."""
+    record = _read(path)
+    if record is None:
+        return MISSING
+    rows: list[list[object]] = []
+    for stage, found in record["stages"].items():
+        names = [name for name in found["epochs"][-1] if name in LOSSES]
+        first = next(epoch for epoch in found["epochs"] if all(name in epoch for name in names))
+        both = (", ".join(f"{name} {epoch[name]:.3f}" for name in names) for epoch in (first, found["epochs"][-1]))
+        rows.append([stage, found["steps"], *both])
+    return _table(["stage", "steps", "mean losses of the first epoch with all of them", "of the last"], rows)
+
+
+def gloo(path: Path) -> str:
+    """Milliseconds and bytes of the messages of a step."""
+    record = _read(path)
+    if record is None:
+        return MISSING
+    counts = list(record["gloo"])
+    header = ["message", *(cell for count in counts for cell in (f"{count} ranks, ms", f"{count} ranks, MB sent"))]
+    rows = []
+    for name in record["gloo"][counts[0]]:
+        found = [record["gloo"][count][name] for count in counts]
+        rows.append([name, *(cell for one in found for cell in (one["ms"], f"{one['bytes'] / 1e6:.3g}"))])
+    return _table(header, rows)
+
+
+def hosts(path: Path) -> str:
+    """What became of the runs on two hosts."""
+    record = _read(path)
+    if record is None:
+        return MISSING
+    header = ["the cable is", "exit codes", "seconds", "result"]
+    rows = []
+    for name, found in record["scenarios"].items():
+        result = "a complete run" if found["result"] else "none, an error"
+        if "same_bytes" in found:
+            result = "that of the undisturbed run, byte for byte" if found["same_bytes"] else f"{result}, not the same"
+        rows.append([name, ", ".join(map(str, found["exit_codes"])), found["seconds"], result])
+    return _table(header, rows)
+
+
+def hours(path: Path) -> str:
+    """Wall-clock estimates of the paper's tables."""
+    record = _read(path)
+    if record is None:
+        return MISSING
+    header = ["data", "trainings", "EFLOP", "all tables, 1 GPU", "8 GPUs, a run on each", "one run, 1 GPU", "8 GPUs"]
+    rows = []
+    for data, found in record["data"].items():
+        one = [sum(stage[key] for stage in found["one_run"].values()) for key in ("hours_1_gpu", "hours_8_gpus")]
+        total = sum(found["exaflop"].values())
+        cells = [found["hours_1_gpu"], found["hours_8_gpus"], *one]
+        rows.append([data, found["runs"], f"{total:.3g}", *(f"{cell:,.1f} h" for cell in cells)])
+    return _table(header, rows)
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+TABLES = {
+    "rows": rows_in_shards,
+    "more-rows": more_rows,
+    "encoded": images_in_shards,
+    "searches": searches,
+    "parity": parity,
+    "steps": steps,
+    "gloo": gloo,
+    "hosts": hosts,
+    "hours": hours,
+}
