@@ -55,18 +55,17 @@ class Pairs:
         classes = self.known.shape[1]
         within = np.einsum("qcc->qc", self.known)
         between = (self.known.sum(axis=2) - within) / (classes - 1)  # (q, c): of a class with all others
-        values = []
-        for number in numbers:
-            # By how much each class moves the mixture: every class is in one pair with itself and in two with others.
-            share = 1 / number
-            influence = share * within + 2 * (1 - share) * between  # (q, c)
-            mean = share * within.mean(axis=1) + (1 - share) * between.mean(axis=1)
-            slope = 1 / np.clip(mean * (1 - mean), 1e-4, None)  # of the log-odds
-            covariance = _covariance(slope[:, None] * influence) * (1 / number + 1 / classes)
-            covariance += slope[:, None] * self.sampling * slope + NOISE**2 * np.eye(len(mean))
-            rest = _log_odds(self.unlabelled) - _log_odds(mean)
-            values.append(-(rest @ np.linalg.solve(covariance, rest) + np.linalg.slogdet(covariance)[1]) / 2)
-        return np.array(values)
+        # By how much each class moves the mixture: every class is in one pair with itself and in two with others.
+        share = 1 / numbers[:, None]
+        influence = share[:, :, None] * within + 2 * (1 - share[:, :, None]) * between  # (n, q, c)
+        mean = share * within.mean(axis=1) + (1 - share) * between.mean(axis=1)  # (n, q)
+        slope = 1 / np.clip(mean * (1 - mean), 1e-4, None)  # of the log-odds
+        covariance = _covariance(slope[:, :, None] * influence) * (1 / numbers + 1 / classes)[:, None, None]
+        covariance += slope[:, :, None] * self.sampling * slope[:, None] + NOISE**2 * np.eye(len(within))
+        rest = (_log_odds(self.unlabelled) - _log_odds(mean))[:, :, None]  # (n, q, 1)
+        distance = (rest * np.linalg.solve(covariance, rest)).sum(axis=(1, 2))
+        likelihood: Floats = -(distance + np.linalg.slogdet(covariance)[1]) / 2
+        return likelihood
 
 
 @dataclass(frozen=True)
@@ -143,12 +142,14 @@ def _pairs(labelled: Matrix, y: Labels, unlabelled: Matrix, draw: np.random.Gene
 
 
 def _covariance(values: Floats) -> Floats:
-    """(q, q): the covariance of rows (q, c), shrunk towards one correlation for all the more, the fewer columns."""
-    rows, columns = values.shape
-    sample = np.cov(values)
-    deviation = np.sqrt(np.maximum(np.diag(sample), 1e-12))
-    scale = np.outer(deviation, deviation)
-    correlation = float(np.clip(((sample / scale).sum() - rows) / (rows * (rows - 1)), 0.5, 0.95))
+    """(n, q, q): the covariances of rows of (n, q, c), shrunk towards one correlation for all the more, the fewer
+    columns."""
+    rows, columns = values.shape[1:]
+    centered = values - values.mean(axis=2, keepdims=True)
+    sample = centered @ centered.transpose(0, 2, 1) / (columns - 1)
+    deviation = np.sqrt(np.maximum(np.einsum("nqq->nq", sample), 1e-12))
+    scale = deviation[:, :, None] * deviation[:, None]
+    correlation = np.clip(((sample / scale).sum(axis=(1, 2)) - rows) / (rows * (rows - 1)), 0.5, 0.95)[:, None, None]
     even = scale * (correlation + (1 - correlation) * np.eye(rows))
     shrinkage = rows / (rows + columns - 1)
     inflation = (columns + 1) / (columns - 1)  # few classes say little about how much classes vary
