@@ -6,14 +6,18 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from sklearn.datasets import load_digits
+
+if TYPE_CHECKING:
+    from browsing import Browser
 
 TINY = [
     "data.per_class=24",
@@ -137,3 +141,24 @@ def means(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(embedding, "pretrained", lambda name, device: made)
     monkeypatch.setattr(preparation.pretrained, "pretrained", lambda name, device: made)
     return seen
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Browser]":
+    """One browser for all tests of pages."""
+    from browsing import CHROMIUM, DRIVER, Browser
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("chromium and chromedriver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    quiet = ["background-networking", "component-update", "sync", "gpu", "dev-shm-usage"]
+    arguments = ["--headless=new", "--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
+    for argument in [*arguments, "--window-size=1280,900", f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    yield Browser(driver)
+    driver.quit()

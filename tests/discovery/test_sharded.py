@@ -126,9 +126,10 @@ def test_a_stopped_command_does_not_wait_for_its_workers(run: Path, vectors: Pat
     """A shard may take minutes; what is begun is lost, what is finished stays."""
     program = tmp_path / "endless.py"
     program.write_text(
-        "import os, sys, time\n"
+        "import os, signal, sys, time\n"
         "from pathlib import Path\n"
         "from unveil.discovery import sharded\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started with it ignored\n"
         "from unveil.discovery.sharded import Labelling, run_job\n"
         "def endless(worker, shard, out):\n"
         "    Path(sys.argv[3] + f'.{os.getpid()}').touch()\n"
@@ -144,7 +145,10 @@ def test_a_stopped_command_does_not_wait_for_its_workers(run: Path, vectors: Pat
         while process.poll() is None and not (workers := list(tmp_path.glob("out.*"))):
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=240) != 0
+        try:
+            assert process.wait(timeout=240) != 0
+        finally:
+            process.kill()
     assert workers
     assert not [one for one in workers if Path("/proc", one.suffix[1:]).exists()]
 
