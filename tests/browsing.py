@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,12 +96,24 @@ class Browser:
         self.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
     def tap(self, element: WebElement) -> None:
-        """Touch the middle of an element, which is brought into view."""
+        """Touch the middle of an element, which is brought into view, until the page has seen a click.
+
+        On a busy machine the end of a touch may come so late that the browser takes it for a long press.
+        """
         script = """arguments[0].scrollIntoView({block: 'nearest', behavior: 'instant'});
+            document.tapped = false;
+            document.addEventListener('click', () => { document.tapped = true }, {once: true, capture: true});
             const box = arguments[0].getBoundingClientRect();
             return [box.x + box.width / 2, box.y + box.height / 2]"""
-        x, y = self.driver.execute_script(script, element)
-        self.touch((x, y))
+        for _ in range(5):
+            x, y = self.driver.execute_script(script, element)
+            self.touch((x, y))
+            end = time.monotonic() + 3
+            while time.monotonic() < end:
+                if self.driver.execute_script("return document.tapped"):
+                    return
+                time.sleep(0.02)
+        raise AssertionError("the page has seen no click")
 
     def button(self, selector: str, text: str) -> WebElement:
         """The button within `selector` whose text begins like this."""

@@ -23,7 +23,7 @@ export function profile(id) {
     if (!store.about.pictures) {
       const shown = rows.slice(0, LINES);
       infos.want(shown);
-      return h("section", { class: "lined" }, head, h("ul", { class: "lines" }, shown.map((row) => h("li", { "data-row": row }, "…"))));
+      return h("section", {}, head, h("ul", { class: "lines" }, shown.map((row) => h("li", { "data-row": row }, "…"))));
     }
     const canvas = h("canvas", { class: "strip", "aria-hidden": "true" });
     painted.push([canvas, rows]);
