@@ -211,7 +211,7 @@ class Watched:
         first, last = (done[workers - 1][0], done[-1][0]) if len(done) > workers else (0.0, 0.0)
         rate = sum(rows for _, rows in done[workers:]) / (last - first) if last > first else None
         looks = [look for look in self.looks if done and first <= look[0] <= last]
-        cpu = looks[-1][2] - looks[0][2] if looks else 0.0
+        cpu = max(look[2] for look in looks) - looks[0][2] if looks else 0.0  # workers that ended no longer count
         halves = [
             max((mb for second, mb, _ in looks if (second < (first + last) / 2) == early), default=None)
             for early in (True, False)
