@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from unveil.data.cells import is_saved_dataset, read_cells, read_dataset
+from unveil.data.limits import check_size
 from unveil.data.table import Column, Table, is_missing, listed, number_in, texts_column
 from unveil.errors import UnveilError
 
@@ -73,6 +74,7 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
     with _reading(path) as file:
         rows = csv.reader(file, delimiter=delimiter)
         header = _unique_names([name.strip() for name in next(rows, [])])
+        check_size(len(header), len(header), path)
         sample = [row for row in islice(rows, SAMPLE) if row]
     comma = [_decimal_comma((row[i] for row in sample if i < len(row)), delimiter) for i in range(len(header))]
     numeric = [
@@ -81,7 +83,7 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
         if name.lower() not in as_text and _mostly_numbers((row[i] for row in sample if i < len(row)), comma[i])
     ]
     textual = [i for i in range(len(header)) if i not in set(numeric)]
-    numbers, texts = array("d"), [[] for _ in textual]  # type: array[float], list[list[str]]
+    numbers, texts, count = array("d"), [[] for _ in textual], 0  # type: array[float], list[list[str]], int
     with _reading(path) as file:
         rows = csv.reader(file, delimiter=delimiter)
         next(rows, None)
@@ -90,6 +92,9 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
                 continue
             if len(row) != len(header):
                 raise UnveilError(f"{path}, line {rows.line_num}: {len(row)} cells, the header has {len(header)}")
+            count += 1
+            if count % SAMPLE == 0:
+                check_size(len(header), count * len(header), path)
             try:
                 numbers.extend([float(row[i]) for i in numeric])
             except ValueError:
@@ -106,13 +111,14 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
 
 def _unique_names(header: Sequence[str]) -> list[str]:
     """Names of columns: those without one are numbered, and a repeated one gets a number."""
-    names: list[str] = []
+    names: dict[str, int] = {}
     for place, name in enumerate(header, start=1):
-        free, number = name or f"column {place}", 2
+        free = first = name or f"column {place}"
         while free in names:
-            free, number = f"{name or 'column'} ({number})", number + 1
-        names.append(free)
-    return names
+            names[first] += 1
+            free = f"{name or 'column'} ({names[first]})"
+        names[free] = 1
+    return list(names)
 
 
 def _decimal_comma(cells: Iterator[str], delimiter: str) -> bool:
@@ -154,6 +160,8 @@ def _read_json_lines(path: Path, as_text: Collection[str]) -> Table:
                 ) from None
             if not isinstance(row, dict):
                 raise UnveilError(f'{path}, line {line_number}: expected an object such as {{"text": …, "label": …}}')
+            names = len(columns.keys() | row.keys())
+            check_size(names, names * (count + 1), path)
             for name, value in row.items():
                 if name not in columns:
                     columns[name] = [None] * count
@@ -211,11 +219,18 @@ def _read_parquet(path: Path, as_text: Collection[str]) -> Table:
     except ImportError as error:
         raise UnveilError(f"parquet needs the package pyarrow ({error}): pip install pyarrow") from None
     try:
+        check_size(*_parquet_size(pq.read_metadata(path)), path)
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())[:200]
         raise UnveilError(f"{path} cannot be read as parquet ({reason}): write it again") from None
     return arrow_table(table, path, as_text)
+
+
+def _parquet_size(about: Any) -> tuple[int, int]:
+    """Columns and cells of a parquet file, by what it says of itself; every number of a vector is a cell."""
+    groups = (about.row_group(number) for number in range(about.num_row_groups))
+    return about.num_columns, sum(g.column(place).num_values for g in groups for place in range(about.num_columns))
 
 
 def arrow_table(table: Any, path: Path, as_text: Collection[str] = ()) -> Table:
