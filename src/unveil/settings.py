@@ -16,8 +16,8 @@ class Data:
     name: str
     """A name of `unveil data list`, or a path to a folder or an array file."""
     known: int | tuple[str, ...] | str = 0
-    """The known classes: the first n, a list of names, or a text file with a name a line (`package:NAME` for a
-    list that ships with unveil; `not FILE` for all classes but those)."""
+    """The known classes: the first n, a list of names, a pattern such as `Greek/*`, or a text file with a name a line
+    (`package:NAME` for a list that ships with unveil; `not FILE` for all classes but those)."""
     novel: int | tuple[str, ...] | str | None = None
     """The novel classes, in the same forms (an int: the next n). Default: all the others."""
     n_novel: int | None = None

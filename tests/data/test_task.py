@@ -157,6 +157,7 @@ def test_files_are_split_too() -> None:
         ({"known": ("ant", "fox")}, "data.known names 'fox', which is no class"),
         ({"known": 1, "novel": ("fox",)}, "data.novel names 'fox'"),
         ({"known": ("ant", "ant")}, "data.known names a class twice"),
+        ({"known": "f*"}, "data.known: no class matches 'f\\*'; there are ant, bee"),
         ({"known": "missing.txt"}, "data.known: no class list at missing.txt"),
         ({"known": "not missing.txt"}, "data.known: no class list at missing.txt"),
         ({"known": "package:missing"}, "no class list 'package:missing' comes with unveil"),
@@ -200,6 +201,12 @@ def test_some_rows_of_a_task() -> None:
     assert task.items.array.tolist() == [[6, 7], [0, 1]]
     assert task.known == ("b", 7)
     assert [task.id_of(row) for row in (0, 1)] == ["s", "p"]
+
+
+def test_a_pattern_names_all_classes_that_match() -> None:
+    task, truth = make(known="*e*", novel="[cd]*")
+    assert task.known == ("bee", "eel")
+    assert truth.novel == ("cat", "dog")
 
 
 def test_further_labels_join_known_classes_or_make_new_ones() -> None:

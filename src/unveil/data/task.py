@@ -3,6 +3,7 @@
 Data sets, user files and arrays all become the same `Task` (here, in known_new.py and in the estimator).
 """
 
+import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -181,10 +182,14 @@ def _select(
 def _names(
     choice: int | tuple[str, ...] | str, offered: tuple[str, ...], key: str, everything: tuple[str, ...] | None = None
 ) -> tuple[str, ...]:
-    """The classes that a setting names: the first n of those offered, a list, or a file with one name per line."""
+    """The classes that a setting names: the first n of those offered, a list, a pattern, or a file with a name a line."""
     if isinstance(choice, str) and choice.startswith("not "):
         others = set(_listed(choice.removeprefix("not "), key))
         return tuple(name for name in offered if name not in others)
+    if isinstance(choice, str) and "*" in choice:
+        if not (matching := tuple(fnmatch.filter(offered, choice))):
+            raise UnveilError(f"data.{key}: no class matches {choice!r}; there are {', '.join(offered[:8])}, …")
+        return matching
     if isinstance(choice, int):
         if not 0 <= choice <= len(offered):
             raise UnveilError(f"data.{key} asks for {choice} classes, there are {len(offered)}: give a smaller number")
