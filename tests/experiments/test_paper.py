@@ -133,8 +133,13 @@ def test_effects_are_paired_by_seed_and_stand_beside_the_papers(tmp_path: Path) 
     assert lines["baseline"].spread["acc"] == pytest.approx(10)
     assert lines["NCL"].effect == pytest.approx((5, 1))
     assert lines["NCL"].paper_effect == pytest.approx(5.5)
-    assert lines["NCL"].verdict == "same sign, beyond its spread"
-    assert lines["NCL without pseudo-positives"].verdict == "other sign, within its spread"
+    assert lines["NCL"].verdict == "same sign, p 0.013"  # t = 5 / (1 / √3) with two degrees of freedom
+    without = lines["NCL without pseudo-positives"]
+    assert without.against == "NCL"
+    assert without.effect is not None
+    assert without.effect[0] == pytest.approx(-5 / 3)
+    assert without.verdict.startswith("same sign, p 0.8")
+    assert lines["baseline"].verdict == ""
 
 
 def test_processes_side_by_side_give_the_same_records(folder: Path, tmp_path: Path) -> None:

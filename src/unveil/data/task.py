@@ -182,7 +182,7 @@ def _select(
 def _names(
     choice: int | tuple[str, ...] | str, offered: tuple[str, ...], key: str, everything: tuple[str, ...] | None = None
 ) -> tuple[str, ...]:
-    """The classes that a setting names: the first n of those offered, a list, a pattern, or a file with a name a line."""
+    """The classes that a setting names: the first n of those offered, a list, a pattern, or a file of names."""
     if isinstance(choice, str) and choice.startswith("not "):
         others = set(_listed(choice.removeprefix("not "), key))
         return tuple(name for name in offered if name not in others)

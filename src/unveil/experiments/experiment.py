@@ -21,6 +21,8 @@ class Row:
     self_supervised: bool = True
     paper: dict[str, list[float]] = field(default_factory=dict)
     """Mean and, where given, standard deviation in the paper, by column."""
+    against: str | None = None
+    """The row that it is compared with, where that is not the one of the experiment."""
     value: float | None = None
     """Its position on the x axis of a curve."""
 

@@ -11,7 +11,7 @@ from unveil import files
 from unveil.experiments.plan import Plan
 from unveil.experiments.summary import SCORES, Line, plain_kmeans, summarise
 
-HEADER = ("", "seeds", "ACC %", "paper", "effect", "in the paper", "does it hold here?", "test %", "known %",
+HEADER = ("", "seeds", "ACC %", "paper", "beside", "effect", "in the paper", "does it hold here?", "test %", "known %",
           "all %", "old %", "new %", "s")  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def _cells(line: Line) -> list[str]:
         for name in ("test_acc", "known_acc", "open_all", "open_old", "open_new")
     ]
     acc = pm(line.mean["acc"], line.spread.get("acc"))
-    compared = [paper, effect, paper_effect, line.verdict]
+    compared = [paper, line.against, effect, paper_effect, line.verdict]
     return [line.row.name, str(line.seeds), acc, *compared, *other_scores, f"{line.seconds:.0f}"]
 
 
@@ -48,10 +48,10 @@ def pm(mean: float, spread: float | None = None, *, sign: bool = False) -> str:
 def shown(plan: Plan) -> Table:
     """The table for the terminal: without empty columns and without those that only the files have."""
     rows = cells(plan)
-    columns = [index for index in (0, 1, 2, 3, 4, 5, 6) if index < 3 or any(row[index] for row in rows)]
+    columns = [index for index in range(8) if index < 3 or any(row[index] for row in rows)]
     table = Table(title=plan.title)
     for index in columns:
-        table.add_column(HEADER[index], no_wrap=index in (1, 2, 3, 4, 5))
+        table.add_column(HEADER[index], no_wrap=index in (1, 2, 3, 5, 6))
     for row in rows:
         table.add_row(*(row[index] for index in columns))
     return table
@@ -71,10 +71,14 @@ def write(plan: Plan, folder: Path) -> list[Path]:
 def _csv(plan: Plan) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", "seeds", *(f"{score}_{what}" for score in SCORES for what in ("mean", "std")), "paper"])
+    scores = [f"{score}_{what}" for score in SCORES for what in ("mean", "std")]
+    writer.writerow(["row", "seeds", *scores, "paper", "beside", "effect", "paper_effect", "p"])
     for line in summarise(plan):
         values = [f"{d[s]:.3f}" if s in d else "" for s in SCORES for d in (line.mean, line.spread)]
-        writer.writerow([line.row.name, line.seeds, *values, "" if line.paper is None else line.paper[0]])
+        numbers = (None if line.effect is None else line.effect[0], line.paper_effect, line.chance)
+        compared = ["" if number is None else f"{number:.4f}" for number in numbers]
+        paper = "" if line.paper is None else line.paper[0]
+        writer.writerow([line.row.name, line.seeds, *values, paper, line.against, *compared])
     return text.getvalue()
 
 

@@ -4,6 +4,9 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from scipy import stats
+
 from unveil.experiments.experiment import Row
 from unveil.experiments.plan import Plan
 
@@ -19,47 +22,66 @@ class Line:
     mean: dict[str, float]
     spread: dict[str, float]
     seconds: float
-    effect: tuple[float, float | None] | None = None
-    """Mean and spread of the difference to the row it is compared with, seed by seed."""
+    against: str = ""
+    """The row it is compared with."""
+    differences: tuple[float, ...] = ()
+    """To that row in percent, by seed."""
     paper: tuple[float, float | None] | None = None
     paper_effect: float | None = None
 
     @property
+    def effect(self) -> tuple[float, float | None] | None:
+        """Mean and spread of the differences."""
+        if not self.differences:
+            return None
+        spread = statistics.stdev(self.differences) if len(self.differences) > 1 else None
+        return statistics.fmean(self.differences), spread
+
+    @property
+    def chance(self) -> float | None:
+        """How often seeds alone would give so large an effect: a paired t-test, two-sided."""
+        if len(self.differences) < 2:
+            return None
+        if np.ptp(self.differences) == 0:
+            return 0.0 if self.differences[0] else 1.0
+        return float(stats.ttest_1samp(self.differences, 0.0).pvalue)
+
+    @property
     def verdict(self) -> str:
-        """Whether the sign of the paper's effect is found here, and whether it exceeds its spread."""
+        """Whether the sign of the paper's effect is found here, and whether seeds alone could have given it."""
         if self.effect is None or self.paper_effect is None:
             return ""
-        ours, spread = self.effect
         if abs(self.paper_effect) < 0.05:
             return "no effect in the paper"
-        sign = "same sign" if ours * self.paper_effect > 0 else "other sign"
-        if spread is None:
+        sign = "same sign" if self.effect[0] * self.paper_effect > 0 else "other sign"
+        if self.chance is None:
             return f"{sign}, one seed"
-        return f"{sign}, {'beyond' if abs(ours) > spread else 'within'} its spread"
+        return f"{sign}, p {'< 0.001' if self.chance < 0.001 else f'{self.chance:.3f}'}"
 
 
 def summarise(plan: Plan) -> list[Line]:
     """A line for each row of which there are records."""
-    column = plan.column
-    base = next((row for row in plan.experiment.rows if row.name == plan.experiment.against), None)
-    base_records = [] if base is None else plan.records(base)
+    by_name = {row.name: row for row in plan.experiment.rows}
     lines = []
     for row in plan.experiment.rows:
         records = plan.records(row)
         if not records:
             continue
-        paper = _paper(row, column)
-        base_paper = None if base is None else _paper(base, column)
+        base = by_name.get(row.against or plan.experiment.against or "")
+        base = None if base is row else base
+        paper, base_paper = _paper(row, plan.column), None if base is None else _paper(base, plan.column)
+        scores = _scores(records)
         lines.append(
             Line(
                 row=row,
                 seeds=len(records),
-                mean={name: statistics.fmean(values) for name, values in _scores(records).items()},
-                spread={name: statistics.stdev(values) for name, values in _scores(records).items() if len(values) > 1},
+                mean={name: statistics.fmean(values) for name, values in scores.items()},
+                spread={name: statistics.stdev(values) for name, values in scores.items() if len(values) > 1},
                 seconds=statistics.fmean(record["seconds"]["discovery"] for record in records),
-                effect=None if base is None or row is base else _effect(records, base_records),
+                against="" if base is None else base.name,
+                differences=() if base is None else _differences(records, plan.records(base)),
                 paper=paper,
-                paper_effect=None if row is base or paper is None or base_paper is None else paper[0] - base_paper[0],
+                paper_effect=None if paper is None or base_paper is None else paper[0] - base_paper[0],
             )
         )
     return lines
@@ -86,9 +108,7 @@ def _paper(row: Row, column: str | None) -> tuple[float, float | None] | None:
     return None if values is None else (values[0], values[1] if len(values) > 1 else None)
 
 
-def _effect(records: list[dict[str, Any]], base: list[dict[str, Any]]) -> tuple[float, float | None] | None:
+def _differences(records: list[dict[str, Any]], base: list[dict[str, Any]]) -> tuple[float, ...]:
+    """Of ACC in percent, for seeds that both have."""
     ours, theirs = ({record["seed"]: record["metrics"]["acc"] for record in group} for group in (records, base))
-    differences = [100 * (acc - theirs[seed]) for seed, acc in ours.items() if seed in theirs]
-    if not differences:
-        return None
-    return statistics.fmean(differences), statistics.stdev(differences) if len(differences) > 1 else None
+    return tuple(100 * (acc - theirs[seed]) for seed, acc in ours.items() if seed in theirs)
