@@ -26,7 +26,7 @@ def rows_in_shards(path: Path) -> str:
     record = _read(path)
     if record is None:
         return MISSING
-    header = ["command", "labels by", "engine", "workers", "rows", "rows/s", "a CPU second", "MB, 1st half", "2nd half"]
+    header = ["command", "labels by", "engine", "workers", "rows", "rows/s", "cores used", "MB, 1st half", "2nd half"]
     measured = [row for row in record["rows"] if row["command"] in ("discover", "predict") and row["rows_per_second"]]
     return _table(
         header,
@@ -38,7 +38,7 @@ def rows_in_shards(path: Path) -> str:
                 row["workers"],
                 f"{row['rows']:,}",
                 f"{row['rows_per_second']:,.0f}",
-                f"{row['rows_per_cpu_second']:,.0f}",
+                f"{row['cores_used']:.1f}",
                 f"{row['peak_mb_first_half']:,.0f}",
                 f"{row['peak_mb_second_half']:,.0f}",
             ]
@@ -48,14 +48,12 @@ def rows_in_shards(path: Path) -> str:
 
 
 def more_rows(path: Path) -> str:
-    """What the measured rate of a core means for larger input."""
+    """What the measured rate of a worker means for larger input."""
     record = _read(path)
-    searches_at = _read(path.with_name("neighbors"))
-    if record is None or searches_at is None:
+    if record is None:
         return MISSING
-    done = [row for row in record["rows"] if row["command"] == "discover" and row["method"] == "kmeans"]
-    (search,) = [row for row in searches_at["searches"] if row["search"] == "unveil" and row["dims"] == record["dims"]]
-    rates = {"nearest center": done[-1]["rows_per_cpu_second"], "vote of neighbors": 1e6 / search["microseconds"]}
+    done = {row["method"]: row for row in record["rows"] if row["command"] == "discover" and row["workers"] == 2}
+    rates = {LABELS_BY[method]: row["rows_per_second"] / row["workers"] for method, row in done.items()}
     workers = (2, 32, 256)
     header = ["rows", "input", "labels by", *(f"{count} workers" for count in workers)]
     return _table(
@@ -71,19 +69,23 @@ def more_rows(path: Path) -> str:
 def images_in_shards(path: Path) -> str:
     """Rates of embed beside that of the encoder alone."""
     record = _read(path)
-    measured = [row for row in (record or {"rows": []})["rows"] if row["command"] in ("embed", "encode")]
+    measured = [row for row in (record or {"rows": []})["rows"] if row["command"] == "embed"]
     if not measured:
         return MISSING
-    header = ["images", "a CPU second", "the encoder alone", "reading alone", "share of the encoder alone"]
+    alone = 2 * max(row["encoder_alone_per_core"] for row in measured)
+    reading = 2 * max(row["decoding_alone_per_core"] for row in measured)
+    header = ["workers", "images", "images/s", "cores used", "encoder alone", "reading alone", "share of the encoder"]
     return _table(
         header,
         [
             [
+                row["workers"],
                 f"{row['rows']:,}",
-                row["rows_per_cpu_second"],
-                row["encoder_alone_per_core"],
-                row["decoding_alone_per_core"],
-                f"{100 * row['rows_per_cpu_second'] / row['encoder_alone_per_core']:.0f} %",
+                f"{row['rows_per_second']:.0f}",
+                f"{row['cores_used']:.1f}",
+                f"{alone:.0f}",
+                f"{reading:.0f}",
+                f"{100 * row['rows_per_second'] / alone:.0f} %",
             ]
             for row in measured
         ],

@@ -4,7 +4,6 @@
     python -m benchmarks.large discover DATA --workers 2         # sample, fit, label all rows
     python -m benchmarks.large predict DATA --engine ray --workers 2 --shards 10
     python -m benchmarks.large embed DATA --images FOLDER --workers 2 --seconds 120
-    python -m benchmarks.large encode FOLDER                     # one worker of embed, in seconds of CPU
 
 Every command but `make` appends a row to results/large.json. A command that is stopped after `--seconds` goes on where
 it stopped when it is given again, and its row says how many shards it did. Rates are those of shards that were finished
@@ -16,7 +15,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,9 +29,7 @@ import torch
 
 from unveil import files, hardware
 from unveil.data.items import Items
-from unveil.data.shards import Shard
 from unveil.discovery.preparation import LARGE
-from unveil.discovery.sharded import Embedder, do_shard
 from unveil.models.embedding import CHUNK, pictures
 from unveil.models.pretrained import pretrained
 from unveil.settings import Machine
@@ -160,23 +156,6 @@ def embed(
     encoder, decoding = _encoder_rates(sorted(inputs.rglob("*.jpg"))[:256])
     row |= {"encoder_alone_per_core": encoder, "decoding_alone_per_core": decoding}
     _append({"command": "embed", "engine": engine, "workers": workers, "files": files_in_all, **row})
-
-
-@app.command
-def encode(images: Path, *, count: int = 256) -> None:
-    """One worker of `unveil embed` on some files: images for a second of CPU, and those of the encoder alone."""
-    torch.set_num_threads(1)
-    paths = sorted(path for path in images.rglob("*") if path.suffix.lower() in (".jpeg", ".jpg"))[:count]
-    worker = Embedder("efficientnet-lite0", LARGE).worker()
-    with tempfile.TemporaryDirectory() as folder:
-        names = tuple(path.name for path in paths)
-        do_shard(worker, Shard("first", tuple(paths[:8]), names[:8]), Path(folder))  # loads what is loaded once
-        begun = time.process_time()
-        do_shard(worker, Shard("all", tuple(paths), names), Path(folder))
-        rate = count / (time.process_time() - begun)
-    encoder, decoding = _encoder_rates(paths)
-    alone = {"encoder_alone_per_core": encoder, "decoding_alone_per_core": decoding}
-    _append({"command": "encode", "files": count, "rows": count, "rows_per_cpu_second": round(rate, 1), **alone})
 
 
 def _first(data: Path, shards: int, rows: int | None) -> Path:

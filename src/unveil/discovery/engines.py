@@ -34,7 +34,9 @@ def local(job: "Job", shards: list[Shard], out: Path, workers: int, address: str
         worker = job.worker() if shards else None
         for shard in shards:
             assert worker is not None
-            yield do_shard(worker, shard, out)
+            with _one_blas_thread():
+                done = do_shard(worker, shard, out)
+            yield done
         return
     left, attempts = {shard.name: shard for shard in shards}, RESTARTS
     context = multiprocessing.get_context("spawn")
@@ -62,10 +64,18 @@ def local(job: "Job", shards: list[Shard], out: Path, workers: int, address: str
                 raise
 
 
+def _one_blas_thread() -> Any:
+    """Products of small matrices are slower with several threads, which wait for each other; torch keeps its own."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
+
+
 def _start(job: "Job", threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
+    _one_blas_thread()  # for the life of the process
     _WORKER[:] = [job.worker()]
 
 
