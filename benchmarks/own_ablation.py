@@ -33,7 +33,7 @@ def by(config: NeighborConsensusSettings) -> Find:
 
 
 def one_embedding(z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: int) -> Labels:
-    return kmeans_labels(embeddings(z, ONE_GRAPH, seed)[0], clusters, seed, n_init=10)
+    return kmeans_labels(embeddings(z, clusters, ONE_GRAPH, seed)[0], clusters, seed, n_init=10)
 
 
 def without_known(z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: int) -> Labels:

@@ -36,6 +36,8 @@ from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, directions, whitening, within_class_covariance
 from unveil.settings import MethodSettings, expect
 
+LEAST_DIMENSIONS = 3
+"""Of an embedding, also for two clusters."""
 EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
 """Known rows, and draws of them, that show which sizes k-means finds where classes are equally large."""
 
@@ -47,7 +49,8 @@ class NeighborConsensusSettings(MethodSettings):
     neighbors: tuple[int, ...] = (15, 25, 40)
     """Neighbors of a row in each graph that is embedded."""
     dimensions: tuple[int, ...] = (16, 12, 16)
-    """Dimensions of the embedding of each graph."""
+    """Most dimensions of the embedding of each graph; it has one fewer than there are clusters, which is enough for
+    them to be equally far from each other: in more dimensions, parts of one class come apart."""
     angles: tuple[bool, ...] = (True, False, True)
     """Whether neighbors in each graph are those at the smallest angle, rather than at the smallest distance."""
     starts: int = 3
@@ -133,7 +136,7 @@ def clusters_and_certainty(
             kmeans_labels(z, min(clusters, len(z)), seed) if len(z) and clusters else np.zeros(len(z), dtype=np.int64)
         )
         return labels, np.ones(len(z), dtype=np.float32)
-    places = embeddings(z, config, seed)
+    places = embeddings(z, clusters, config, seed)
     partitions = [labels for place in places for labels in kmeans_partitions(place, clusters, config, seed)]
     if unequal_sizes(partitions, z_known, y_known, clusters, config, seed):
         partitions = [average_labels(place, clusters, seed) for place in places]
@@ -146,13 +149,13 @@ def clusters_and_certainty(
     return labels, share_that_agrees(labels, partitions)
 
 
-def embeddings(z: Matrix, config: NeighborConsensusSettings, seed: int) -> list[Matrix]:
-    """The rows of z placed in a few dimensions, once for each graph."""
-    most = max(config.neighbors)
+def embeddings(z: Matrix, clusters: int, config: NeighborConsensusSettings, seed: int) -> list[Matrix]:
+    """The rows of z placed in as few dimensions as the clusters need, once for each graph."""
+    most, needed = max(config.neighbors), min(max(LEAST_DIMENSIONS, clusters - 1), len(z) - 3)
     graphs = {by_angle: neighbor_graph(directions(z) if by_angle else z, most) for by_angle in set(config.angles)}
     parts = zip(config.neighbors, config.dimensions, config.angles, strict=True)
     return [
-        embed(edge_weights(graphs[by_angle].nearest(k)), min(size, len(z) - 3), rng.number(seed, "embedding", number))
+        embed(edge_weights(graphs[by_angle].nearest(k)), min(size, needed), rng.number(seed, "embedding", number))
         for number, (k, size, by_angle) in enumerate(parts)
     ]
 
@@ -199,7 +202,7 @@ def known_evenness(
         rows = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:each] for label in chosen])
         if len(rows) <= max(count, 10):
             return 1.0
-        (places,) = embeddings(z[rows], one, rng.number(seed, "equal sizes", number))
+        (places,) = embeddings(z[rows], count, one, rng.number(seed, "equal sizes", number))
         found += [evenness(labels, count) for labels in kmeans_partitions(places, count, config, seed)]
     return float(np.mean(found))
 
