@@ -18,7 +18,7 @@ from unveil import files, recipe
 from unveil.discovery.metric import choose_metric
 from unveil.discovery.run import environment
 from unveil.methods.consensus import kmeans_labels
-from unveil.methods.neighbor_consensus import NeighborConsensusSettings, embeddings, find_clusters
+from unveil.methods.neighbor_consensus import NeighborConsensusSettings, embeddings, find_clusters, neighbor_graphs
 from unveil.metrics import clustering_accuracy
 from unveil.numerics import Labels, Matrix
 
@@ -33,7 +33,7 @@ def by(config: NeighborConsensusSettings) -> Find:
 
 
 def one_embedding(z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: int) -> Labels:
-    return kmeans_labels(embeddings(z, clusters, ONE_GRAPH, seed)[0], clusters, seed, n_init=10)
+    return kmeans_labels(embeddings(neighbor_graphs(z, ONE_GRAPH), ONE_GRAPH, seed)[0], clusters, seed, n_init=10)
 
 
 def without_known(z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: int) -> Labels:

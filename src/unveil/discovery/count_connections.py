@@ -22,8 +22,10 @@ from unveil.numerics import Labels, Matrix
 
 ROWS, LEAST_PER_CLASS = 1200, 5
 """Most rows of a draw, and least rows of a class."""
-NEIGHBORS, LEAST_NEIGHBORS, DIMENSIONS, ITERATIONS = 15, 4, 16, 60
+NEIGHBORS, LEAST_NEIGHBORS, ITERATIONS = 15, 4, 60
 """Of the graph, which has fewer neighbors where classes have few rows, and of its embedding."""
+LEAST_DIMENSIONS, DIMENSIONS = 3, 16
+"""Fewest and most dimensions of the embedding; between them, one fewer than there may be classes."""
 DRAWS, UNLABELLED_DRAWS = 6, 3
 CLUSTERS = 3
 """Clusters before the first join, as a multiple of the number of classes."""
@@ -65,21 +67,23 @@ def weigh_connections(
         count = int(np.ceil(most * (0.5 + 0.25 * (number % 3))))  # half, three quarters and all of the classes
         chosen = draw.permutation(classes)[: max(2, count)]
         rows = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:per_class] for label in chosen])
-        connections = joins(labelled[rows], CLUSTERS * len(chosen) + 2, neighbors, number)
+        connections = joins(labelled[rows], len(chosen), neighbors, number)
         errors.append(np.log(_numbers(connections) / len(chosen)))
     for number in range(UNLABELLED_DRAWS):
         draw = rng.numpy(seed, "unlabelled connections", number)
         rows = draw.permutation(len(unlabelled))[: int(np.clip(about * per_class, 20, ROWS))]
-        connections = joins(unlabelled[rows], round(CLUSTERS * about) + 3, neighbors, number)
+        connections = joins(unlabelled[rows], about, neighbors, number)
         counts.append(np.log(_numbers(connections)))
     return _combined(np.array(errors), np.array(counts), len(classes))
 
 
-def joins(z: Matrix, clusters: int, neighbors: int, seed: int) -> Floats:
-    """(clusters − 1,): the logarithm of the connection of the two clusters whose join leaves 1, 2, … clusters."""
+def joins(z: Matrix, about: float, neighbors: int, seed: int) -> Floats:
+    """(clusters − 1,): the logarithm of the connection of the two clusters whose join leaves 1, 2, … clusters, for
+    about so many classes."""
     weights = edge_weights(neighbor_graph(z, neighbors))
-    places = embed(weights, min(DIMENSIONS, len(z) - 3), seed, ITERATIONS)
-    clusters = max(4, min(clusters, len(z) // 4))
+    dimensions = int(np.clip(round(about) - 1, LEAST_DIMENSIONS, DIMENSIONS))
+    places = embed(weights, min(dimensions, len(z) - 3), seed, ITERATIONS)
+    clusters = max(4, min(round(CLUSTERS * about) + 3, len(z) // 4))
     tree = fcluster(linkage(places.astype(np.float64), "ward"), clusters, "maxclust") - 1
     labels = np.unique(settled(places, tree), return_inverse=True)[1]
     member = sp.csr_matrix((np.ones(len(labels)), (np.arange(len(labels)), labels)))

@@ -29,8 +29,10 @@ class Row:
 def compare(seed: int = 0, out: Path | None = None, console: Console | None = None) -> list[Row]:
     """Rows of the comparison; `out`: a run directory of unveil's result."""
     console = console or Console(quiet=True)
-    digits = catalog.load("digits").train
-    images, truth = digits.items.array, digits.labels
+    digits = catalog.load("digits")
+    assert digits.test is not None
+    images = np.concatenate([digits.train.items.array, digits.test.items.array])
+    truth = np.concatenate([digits.train.labels, digits.test.labels])
     new = truth >= 5
     pixels = images.reshape(len(images), -1).astype(np.float32)
     console.print(

@@ -16,7 +16,7 @@ import torch
 
 from unveil import rng
 from unveil.data.items import Rows
-from unveil.data.neighbor_graph import edge_weights, neighbor_graph
+from unveil.data.neighbor_graph import NeighborGraph, edge_weights, modularity, neighbor_graph
 from unveil.data.task import UNLABELLED
 from unveil.methods.consensus import (
     average_labels,
@@ -49,8 +49,7 @@ class NeighborConsensusSettings(MethodSettings):
     neighbors: tuple[int, ...] = (15, 25, 40)
     """Neighbors of a row in each graph that is embedded."""
     dimensions: tuple[int, ...] = (16, 12, 16)
-    """Most dimensions of the embedding of each graph; it has one fewer than there are clusters, which is enough for
-    them to be equally far from each other: in more dimensions, parts of one class come apart."""
+    """Dimensions of the embedding of each graph; with fewer clusters, one of fewer dimensions is tried too."""
     angles: tuple[bool, ...] = (True, False, True)
     """Whether neighbors in each graph are those at the smallest angle, rather than at the smallest distance."""
     starts: int = 3
@@ -62,7 +61,7 @@ class NeighborConsensusSettings(MethodSettings):
     vote: int = 15
     """Neighbors that vote on the cluster of an item."""
 
-    unequal: float = 0.02
+    unequal: float = 0.025
     """Sizes count as unequal where their evenness (entropy as a share of the largest) is by this much below that of
     equally large known classes; then average linkage is used, whose clusters may be of any size."""
 
@@ -136,26 +135,51 @@ def clusters_and_certainty(
             kmeans_labels(z, min(clusters, len(z)), seed) if len(z) and clusters else np.zeros(len(z), dtype=np.int64)
         )
         return labels, np.ones(len(z), dtype=np.float32)
-    places = embeddings(z, clusters, config, seed)
-    partitions = [labels for place in places for labels in kmeans_partitions(place, clusters, config, seed)]
-    if unequal_sizes(partitions, z_known, y_known, clusters, config, seed):
-        partitions = [average_labels(place, clusters, seed) for place in places]
-        labels = most_agreed(partitions)
-    else:
-        on_vectors = [kmeans_labels(z, clusters, 100 * seed + start, n_init=2) for start in range(config.on_vectors)]
-        labels = consensus([*partitions, *on_vectors], clusters, seed)
-        if separated_by_planes(z_known, y_known, seed):
-            labels = discriminant_kmeans(z, labels, z_known, y_known, clusters)
-    return labels, share_that_agrees(labels, partitions)
+    graphs = neighbor_graphs(z, config)
+    on_vectors = [kmeans_labels(z, clusters, 100 * seed + start, n_init=2) for start in range(config.on_vectors)]
+    tried = [replace(config, dimensions=dimensions) for dimensions in choices_of_dimensions(clusters, config)]
+    places = [embeddings(graphs, one, seed) for one in tried]
+    partitions = [
+        [labels for place in some for labels in kmeans_partitions(place, clusters, config, seed)] for some in places
+    ]
+    if unequal_sizes(partitions[-1], z_known, y_known, clusters, tried[-1], seed):
+        averages = [average_labels(place, clusters, seed) for place in places[0]]
+        labels = most_agreed(averages)
+        return labels, share_that_agrees(labels, averages)
+    found = [consensus([*some, *on_vectors], clusters, seed) for some in partitions]
+    edges = edge_weights(graphs[config.angles[0]].nearest(config.neighbors[0]))
+    best = int(np.argmax([modularity(edges, labels) for labels in found]))
+    labels = found[best]
+    if separated_by_planes(z_known, y_known, seed):
+        labels = discriminant_kmeans(z, labels, z_known, y_known, clusters)
+    return labels, share_that_agrees(labels, partitions[best])
 
 
-def embeddings(z: Matrix, clusters: int, config: NeighborConsensusSettings, seed: int) -> list[Matrix]:
-    """The rows of z placed in as few dimensions as the clusters need, once for each graph."""
-    most, needed = max(config.neighbors), min(max(LEAST_DIMENSIONS, clusters - 1), len(z) - 3)
-    graphs = {by_angle: neighbor_graph(directions(z) if by_angle else z, most) for by_angle in set(config.angles)}
+def choices_of_dimensions(clusters: int, config: NeighborConsensusSettings) -> list[tuple[int, ...]]:
+    """Dimensions of the embeddings: those of the settings, and one fewer than there are clusters.
+
+    So many are enough for clusters to be equally far from each other. In more of them parts of one class may come
+    apart, in so few classes may stay entangled: the neighbor graph decides (`modularity`).
+    """
+    narrow = tuple(min(size, max(LEAST_DIMENSIONS, clusters - 1)) for size in config.dimensions)
+    return list(dict.fromkeys((config.dimensions, narrow)))
+
+
+def neighbor_graphs(z: Matrix, config: NeighborConsensusSettings) -> dict[bool, NeighborGraph]:
+    """The neighbors of each row, by angle and by distance, where they are used."""
+    most = max(config.neighbors)
+    return {by_angle: neighbor_graph(directions(z) if by_angle else z, most) for by_angle in set(config.angles)}
+
+
+def embeddings(graphs: dict[bool, NeighborGraph], config: NeighborConsensusSettings, seed: int) -> list[Matrix]:
+    """The rows placed in a few dimensions, once for each graph of the settings."""
     parts = zip(config.neighbors, config.dimensions, config.angles, strict=True)
     return [
-        embed(edge_weights(graphs[by_angle].nearest(k)), min(size, needed), rng.number(seed, "embedding", number))
+        embed(
+            edge_weights(graphs[by_angle].nearest(k)),
+            min(size, len(graphs[by_angle]) - 3),
+            rng.number(seed, "embedding", number),
+        )
         for number, (k, size, by_angle) in enumerate(parts)
     ]
 
@@ -202,7 +226,7 @@ def known_evenness(
         rows = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:each] for label in chosen])
         if len(rows) <= max(count, 10):
             return 1.0
-        (places,) = embeddings(z[rows], count, one, rng.number(seed, "equal sizes", number))
+        (places,) = embeddings(neighbor_graphs(z[rows], one), one, rng.number(seed, "equal sizes", number))
         found += [evenness(labels, count) for labels in kmeans_partitions(places, count, config, seed)]
     return float(np.mean(found))
 
