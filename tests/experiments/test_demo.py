@@ -16,4 +16,4 @@ def test_digits_beside_kmeans(tmp_path: Path) -> None:
     shown = console.export_text()
     assert "five more classes" in shown
     assert f"{100 * rows['unveil'].accuracy:.1f} %" in shown
-    assert len(load(tmp_path / "run").ids) == 1442
+    assert len(load(tmp_path / "run").ids) == 1797

@@ -16,7 +16,7 @@ import torch
 
 from unveil import rng
 from unveil.data.items import Rows
-from unveil.data.neighbor_graph import NeighborGraph, edge_weights, modularity, neighbor_graph
+from unveil.data.neighbor_graph import NeighborGraph, cut_share, edge_weights, neighbor_graph
 from unveil.data.task import UNLABELLED
 from unveil.methods.consensus import (
     average_labels,
@@ -38,6 +38,8 @@ from unveil.settings import MethodSettings, expect
 
 LEAST_DIMENSIONS = 3
 """Of an embedding, also for two clusters."""
+CLEARLY_MORE = 0.01
+"""Clusters from embeddings of few dimensions are taken unless they cut so much more of all edges than the others."""
 EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
 """Known rows, and draws of them, that show which sizes k-means finds where classes are equally large."""
 
@@ -148,7 +150,7 @@ def clusters_and_certainty(
         return labels, share_that_agrees(labels, averages)
     found = [consensus([*some, *on_vectors], clusters, seed) for some in partitions]
     edges = edge_weights(graphs[config.angles[0]].nearest(config.neighbors[0]))
-    best = int(np.argmax([modularity(edges, labels) for labels in found]))
+    best = 0 if cut_share(edges, found[-1]) > cut_share(edges, found[0]) + CLEARLY_MORE else -1
     labels = found[best]
     if separated_by_planes(z_known, y_known, seed):
         labels = discriminant_kmeans(z, labels, z_known, y_known, clusters)
@@ -158,8 +160,8 @@ def clusters_and_certainty(
 def choices_of_dimensions(clusters: int, config: NeighborConsensusSettings) -> list[tuple[int, ...]]:
     """Dimensions of the embeddings: those of the settings, and one fewer than there are clusters.
 
-    So many are enough for clusters to be equally far from each other. In more of them parts of one class may come
-    apart, in so few classes may stay entangled: the neighbor graph decides (`modularity`).
+    So many are enough for clusters to be equally far from each other, and in more of them parts of one class may come
+    apart. In so few, classes may stay entangled, which shows in the edges of the graph that the clusters cut.
     """
     narrow = tuple(min(size, max(LEAST_DIMENSIONS, clusters - 1)) for size in config.dimensions)
     return list(dict.fromkeys((config.dimensions, narrow)))
