@@ -105,7 +105,9 @@ def test_one_assignment_for_known_and_novel() -> None:
 
 
 def test_no_items_have_no_accuracy() -> None:
-    assert all(np.isnan(value) for value in open_accuracy([], [], 1).values())
+    nothing = open_accuracy([], [], 1)
+    assert set(nothing) == {"all", "old", "new"}
+    assert all(np.isnan(value) for value in nothing.values())
     assert np.isnan(open_accuracy([0, 0], [0, 0], 1)["new"])
 
 
@@ -122,4 +124,8 @@ def test_labels_may_be_of_several_types_and_none() -> None:
 
 
 def test_scores_of_nothing_agree() -> None:
-    assert all(np.isnan(value) for value in clustering_scores([], []).values())
+    nothing = clustering_scores([], [])
+    assert set(nothing) == {"acc", "nmi", "ari"}
+    assert all(np.isnan(value) for value in nothing.values())
+    assert in_matched_class([], []).dtype == bool
+    assert contingency([0, 1], [1, 1]).dtype == np.int64

@@ -10,7 +10,7 @@ from unveil.pages.review.log import Log
 from unveil.runs.corrections import current_state
 from unveil.runs.decisions import corrected_items
 from unveil.runs.reader import load
-from unveil.runs.review_log import LAST, LOG, Entry, parse_entries
+from unveil.runs.review_log import LAST, LOG, Entry, hidden_characters, parse_entries, typed_name
 
 A, B, C = 2, 3, 4
 
@@ -123,3 +123,34 @@ def test_a_log_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
     (folder / LOG).unlink()
     Log(load(folder)).act("accept", {"cluster": A}, 0)
     assert (tmp_path / "precious").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        ("tabby cat", []),
+        ("a\u200bb", ["U+200B"]),  # no width
+        ("\u202eexe", ["U+202E"]),  # right to left
+        ("cat\u2800", ["U+2800"]),  # a blank that is no space
+        ("cat\ue0001\u0378", ["U+0378"]),  # not assigned
+        ("a\u200db", ["U+200D"]),  # nothing to join between Latin letters
+        ("\u200d\u0915", ["U+200D"]),  # nothing before it
+        ("\u0915\u200d", ["U+200D"]),  # nothing behind it
+        ("\u0915\u200d\u0937", []),  # Devanagari needs it
+        ("\u0645\u200c\u0646", []),  # Persian too
+        ("\U0001f468\u200d\U0001f469", []),  # so do families of emoji
+        ("\u0915\u200da", ["U+200D"]),
+    ],
+)
+def test_characters_that_cannot_be_seen_are_named(name: str, hidden: list[str]) -> None:
+    assert hidden_characters(name) == hidden
+
+
+def test_all_hidden_characters_are_told() -> None:
+    with pytest.raises(UnveilError, match=r"cannot be seen \(U\+200B, U\+202E\): leave them out"):
+        typed_name("a\u200b\u202e")
+
+
+def test_names_are_stored_as_they_are_and_half_characters_escaped() -> None:
+    entry = Entry(number=1, time="", kind="name", data={"text": "Käfer \udc80"})
+    assert "Käfer \\udc80".encode() in entry.line()
