@@ -206,6 +206,19 @@ def counts(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def dimensions(record: dict[str, Any]) -> str:
+    """Mean accuracy in % by data and by dimensions of the embeddings: Markdown."""
+    ways = list(record["records"][0]["accuracy"])
+    lines = [f"| known classes of | hidden classes | {' | '.join(ways)} |", "|---" * (len(ways) + 2) + "|"]
+    for tail, what in ((False, "of equal size"), (True, "a long tail")):
+        some = [one for one in record["records"] if one["tail"] == tail]
+        for name in [*dict.fromkeys(one["data"] for one in some), "**all**"]:
+            chosen = [one for one in some if name in (one["data"], "**all**")]
+            means = [100 * fmean([fmean(one["accuracy"][way]) for one in chosen]) for way in ways]
+            lines.append(f"| {name} | {what} | {' | '.join(f'{mean:.1f}' for mean in means)} |")
+    return "\n".join(lines)
+
+
 def _near(records: list[dict[str, Any]], way: str) -> float:
     """The share of the numbers that are within 20 %."""
     return fmean([abs(one["counted"][way] - one["novel"]) <= 0.2 * one["novel"] for one in records])

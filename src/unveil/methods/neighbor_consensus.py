@@ -38,8 +38,9 @@ from unveil.settings import MethodSettings, expect
 
 LEAST_DIMENSIONS = 3
 """Of an embedding, also for two clusters."""
-CLEARLY_MORE = 0.01
-"""Clusters from embeddings of few dimensions are taken unless they cut so much more of all edges than the others."""
+MORE, A_FEW = 1.15, 0.002
+"""Clusters from embeddings of few dimensions are taken unless they cut so many times the edges that the others cut, and
+this share of all edges."""
 EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
 """Known rows, and draws of them, that show which sizes k-means finds where classes are equally large."""
 
@@ -150,7 +151,8 @@ def clusters_and_certainty(
         return labels, share_that_agrees(labels, averages)
     found = [consensus([*some, *on_vectors], clusters, seed) for some in partitions]
     edges = edge_weights(graphs[config.angles[0]].nearest(config.neighbors[0]))
-    best = 0 if cut_share(edges, found[-1]) > cut_share(edges, found[0]) + CLEARLY_MORE else -1
+    cut = [cut_share(edges, labels) for labels in found]
+    best = 0 if cut[-1] > MORE * cut[0] + A_FEW else -1
     labels = found[best]
     if separated_by_planes(z_known, y_known, seed):
         labels = discriminant_kmeans(z, labels, z_known, y_known, clusters)
