@@ -7,10 +7,10 @@ A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the tw
 `<!-- faults: NAME -->` what became of faults on purpose, `coverage`, `mutants` and `stability` what tests run, which
 changes of the code they notice, and the spread over seeds. `<!-- bench: NAME -->`, `limits` and `growth` show a record
 of the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`,
-`fit`, `small`, `inputs`, `counts`, `dimensions` and `images` those on own data, `reviewers` and `continued` what simulated reviewers
-reached, `review` how quick the review page is, those of benchmarks/cluster_tables.py what was measured beyond one
-machine, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With --check nothing is
-written, and the exit code says whether a page is out of date.
+`fit`, `small`, `inputs`, `counts`, `dimensions` and `images` those on own data, `reviewers` and `continued` what
+simulated reviewers reached, `review` how quick the review page is, those of benchmarks/cluster_tables.py what was
+measured beyond one machine, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With
+--check nothing is written, and the exit code says whether a page is out of date.
 """
 
 import json
@@ -28,8 +28,8 @@ from benchmarks import cluster_tables, own_bars, own_tables, reliability  # noqa
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
-BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts", "dimensions",
-              "images")  # fmt: skip
+BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts",
+              "dimensions", "images")  # fmt: skip
 RELIABILITY = ("faults", "coverage", "mutants", "stability")
 KINDS = "|".join((*RELIABILITY, "table", "tried", "paper", *BENCHMARKS, *OWN_DATA, *REVIEW, *cluster_tables.TABLES))
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

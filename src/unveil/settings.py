@@ -19,7 +19,7 @@ class Data:
     """The known classes: the first n, a list of names, a pattern such as `Greek/*`, or a text file with a name a line
     (`package:NAME` for a list that ships with unveil; `not FILE` for all classes but those)."""
     novel: int | tuple[str, ...] | str | None = None
-    """The novel classes, in the same forms (an int: the next n). Default: all the others."""
+    """The novel classes, in the same forms (an int: the next n, with a minus the last n). Default: all the others."""
     n_novel: int | None = None
     """The number of novel classes where nobody knows them (own data); none: estimated."""
     known_in_unlabelled: bool = False

@@ -239,3 +239,9 @@ def test_a_sample_has_the_classes_of_its_rows() -> None:
         assert small.known[small.labels[row]] == ("a" if int(small.id_of(row)) < 30 else "c")
     assert task.sampled(10).ids == small.ids
     assert len(task.sampled(1000)) == 101
+
+
+def test_a_negative_number_means_the_last_classes() -> None:
+    task, truth = make(known=1, novel=-2)
+    assert task.known == ("ant",)
+    assert truth.novel == ("dog", "eel")

@@ -191,9 +191,9 @@ def _names(
             raise UnveilError(f"data.{key}: no class matches {choice!r}; there are {', '.join(offered[:8])}, …")
         return matching
     if isinstance(choice, int):
-        if not 0 <= choice <= len(offered):
+        if abs(choice) > len(offered):
             raise UnveilError(f"data.{key} asks for {choice} classes, there are {len(offered)}: give a smaller number")
-        return offered[:choice]
+        return offered[:choice] if choice >= 0 else offered[choice:]
     names = tuple(choice) if isinstance(choice, tuple) else _listed(choice, key)
     existing = set(everything or offered)
     if missing := [name for name in names if name not in existing]:

@@ -38,7 +38,7 @@ from unveil.settings import MethodSettings, expect
 
 LEAST_DIMENSIONS = 3
 """Of an embedding, also for two clusters."""
-MORE, A_FEW = 1.15, 0.002
+MORE, A_FEW = 1.05, 0.002
 """Clusters from embeddings of few dimensions are taken unless they cut so many times the edges that the others cut, and
 this share of all edges."""
 EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
@@ -140,12 +140,12 @@ def clusters_and_certainty(
         return labels, np.ones(len(z), dtype=np.float32)
     graphs = neighbor_graphs(z, config)
     on_vectors = [kmeans_labels(z, clusters, 100 * seed + start, n_init=2) for start in range(config.on_vectors)]
-    tried = [replace(config, dimensions=dimensions) for dimensions in choices_of_dimensions(clusters, config)]
-    places = [embeddings(graphs, one, seed) for one in tried]
+    choices = choices_of_dimensions(clusters, config)
+    places = [embeddings(graphs, replace(config, dimensions=dimensions), seed) for dimensions in choices]
     partitions = [
         [labels for place in some for labels in kmeans_partitions(place, clusters, config, seed)] for some in places
     ]
-    if unequal_sizes(partitions[-1], z_known, y_known, clusters, tried[-1], seed):
+    if unequal_sizes(partitions[0], z_known, y_known, clusters, config, seed):
         averages = [average_labels(place, clusters, seed) for place in places[0]]
         labels = most_agreed(averages)
         return labels, share_that_agrees(labels, averages)
