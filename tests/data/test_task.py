@@ -151,7 +151,7 @@ def test_files_are_split_too() -> None:
         ({"known": 0}, "0 known and 5 novel classes of 5 in zoo"),
         ({"known": 5}, "5 known and 0 novel"),
         ({"known": 6}, "data.known asks for 6 classes, there are 5"),
-        ({"known": -1}, "data.known asks for -1"),
+        ({"known": -6}, "data.known asks for -6"),
         ({"known": 3, "novel": 3}, "data.novel asks for 3 classes, there are 2"),
         ({"known": 3, "novel": ("cat", "eel")}, r"1 class\(es\) are both known and novel \(cat\)"),
         ({"known": ("ant", "fox")}, "data.known names 'fox', which is no class"),
