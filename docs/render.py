@@ -23,7 +23,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks import cluster_tables, own_bars, own_tables, reliability  # noqa: E402
+from benchmarks import claims, cluster_tables, own_bars, own_tables, reliability  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
@@ -31,7 +31,9 @@ REVIEW = ("reviewers", "continued", "review")
 BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts",
               "dimensions", "images")  # fmt: skip
 RELIABILITY = ("faults", "coverage", "mutants", "stability")
-KINDS = "|".join((*RELIABILITY, "table", "tried", "paper", *BENCHMARKS, *OWN_DATA, *REVIEW, *cluster_tables.TABLES))
+KINDS = "|".join(
+    (*RELIABILITY, "table", "tried", "paper", "claims", *BENCHMARKS, *OWN_DATA, *REVIEW, *cluster_tables.TABLES)
+)
 MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
@@ -335,6 +337,7 @@ MAKERS = {
     "splits": splits,
     "small": small,
     "inputs": inputs,
+    "claims": claims.table,
     "counts": stored(own_tables.counts),
     "dimensions": stored(own_tables.dimensions),
     "images": stored(own_tables.small_images),

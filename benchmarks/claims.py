@@ -1,0 +1,45 @@
+"""The paper's claims beside what was measured here, from docs/claims.toml and the tables in results/paper."""
+
+import csv
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIKELY, SMALL = 0.05, 0.5
+"""An effect is reproduced where seeds alone would give it more seldom than this, and it is at least half as large; one of
+less than half a point in the paper is none."""
+DATA = {
+    "desk-cifar10": "CIFAR-10, from scratch",
+    "desk-cifar100": "CIFAR-100, from scratch",
+    "desk-cifar10-embedded": "CIFAR-10, embeddings",
+    "desk-cifar100-embedded": "CIFAR-100, embeddings",
+}
+
+
+def verdict(paper: float, here: float, chance: float | None) -> str:
+    """How much of an effect of the paper is found here."""
+    if abs(paper) < SMALL:
+        return "no effect in the paper"
+    if here * paper <= 0:
+        return "not"
+    certain = chance is not None and chance < LIKELY
+    return "reproduced" if certain and abs(here) >= abs(paper) / 2 else "in sign"
+
+
+def table(folder: Path) -> str:
+    """A line for each claim and data set of which there are records."""
+    claims = tomllib.loads((ROOT / "docs" / "claims.toml").read_text(encoding="utf-8"))["claim"]
+    lines = ["| the paper's claim | on | beside | in the paper | here | seeds | p | | records |", "|---" * 9 + "|"]
+    for claim in claims:
+        for data, name in DATA.items():
+            path = folder / data / f"{claim['table']}.csv"
+            rows = list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
+            for row in rows:
+                if row["row"] == claim["row"] and row["effect"] and row["paper_effect"]:
+                    paper, here = float(row["paper_effect"]), float(row["effect"])
+                    chance = float(row["p"]) if row["p"] else None
+                    p = "" if chance is None else "< 0.001" if chance < 0.001 else f"{chance:.3f}"
+                    cells = [claim["text"], name, row["beside"], f"{paper:+.1f}", f"{here:+.1f}", row["seeds"], p]
+                    cells += [f"**{verdict(paper, here, chance)}**", f"`results/paper/{data}/{claim['table']}.csv`"]
+                    lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) if len(lines) > 2 else "*No records yet.*"
