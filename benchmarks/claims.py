@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIKELY, SMALL = 0.05, 0.5
-"""An effect is reproduced where seeds alone would give it more seldom than this, and it is at least half as large; one of
-less than half a point in the paper is none."""
+"""An effect is reproduced where seeds alone would give it more seldom than this, and it is at least half as large; of
+less than half a point in the paper there is none."""
 DATA = {
     "desk-cifar10": "CIFAR-10, from scratch",
     "desk-cifar100": "CIFAR-100, from scratch",
