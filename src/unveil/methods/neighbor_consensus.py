@@ -39,8 +39,8 @@ from unveil.settings import MethodSettings, expect
 LEAST_DIMENSIONS = 3
 """Of an embedding, also for two clusters."""
 MORE, A_FEW = 1.05, 0.002
-"""Clusters from embeddings of few dimensions are taken unless they cut so many times the edges that the others cut, and
-this share of all edges."""
+"""Clusters from embeddings of few dimensions are taken unless they are of unequal size, or cut so many times the edges
+that the others cut, and this share of all edges."""
 EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
 """Known rows, and draws of them, that show which sizes k-means finds where classes are equally large."""
 
@@ -140,19 +140,22 @@ def clusters_and_certainty(
         return labels, np.ones(len(z), dtype=np.float32)
     graphs = neighbor_graphs(z, config)
     on_vectors = [kmeans_labels(z, clusters, 100 * seed + start, n_init=2) for start in range(config.on_vectors)]
-    choices = choices_of_dimensions(clusters, config)
-    places = [embeddings(graphs, replace(config, dimensions=dimensions), seed) for dimensions in choices]
+    tried = [replace(config, dimensions=dimensions) for dimensions in choices_of_dimensions(clusters, config)]
+    places = [embeddings(graphs, one, seed) for one in tried]
     partitions = [
         [labels for place in some for labels in kmeans_partitions(place, clusters, config, seed)] for some in places
     ]
-    if unequal_sizes(partitions[0], z_known, y_known, clusters, config, seed):
+    unequal = [
+        unequal_sizes(some, z_known, y_known, clusters, one, seed) for some, one in zip(partitions, tried, strict=True)
+    ]
+    if unequal[0]:
         averages = [average_labels(place, clusters, seed) for place in places[0]]
         labels = most_agreed(averages)
         return labels, share_that_agrees(labels, averages)
     found = [consensus([*some, *on_vectors], clusters, seed) for some in partitions]
     edges = edge_weights(graphs[config.angles[0]].nearest(config.neighbors[0]))
     cut = [cut_share(edges, labels) for labels in found]
-    best = 0 if cut[-1] > MORE * cut[0] + A_FEW else -1
+    best = 0 if unequal[-1] or cut[-1] > MORE * cut[0] + A_FEW else -1
     labels = found[best]
     if separated_by_planes(z_known, y_known, seed):
         labels = discriminant_kmeans(z, labels, z_known, y_known, clusters)
