@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import literal, own_speed, review, small_data
+from benchmarks import claims, literal, own_speed, review, small_data
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -242,3 +242,21 @@ def test_little_data_is_measured() -> None:
     assert (record["rows"], record["columns"], record["number"]) == (120, 64, "given")
     assert record["processor_seconds"] > 0
     assert 0.3 < record["acc"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("paper", "here", "chance", "said"),
+    [
+        (5.5, 4.0, 0.01, "reproduced"),
+        (-5.5, -4.0, 0.01, "reproduced"),
+        (5.5, 4.0, 0.2, "in sign"),
+        (5.5, 4.0, None, "in sign"),
+        (5.5, 0.8, 0.01, "in sign"),  # far smaller
+        (5.5, -0.8, 0.01, "not"),
+        (0.1, -0.8, 0.01, "no effect in the paper"),
+    ],
+)
+def test_a_claim_is_reproduced_where_sign_size_and_seeds_agree(
+    paper: float, here: float, chance: float | None, said: str
+) -> None:
+    assert claims.verdict(paper, here, chance) == said
