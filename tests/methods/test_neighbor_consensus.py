@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits, make_moons
 from unveil import NovelClassDiscovery
 from unveil.data.neighbor_graph import edge_weights, neighbor_graph
 from unveil.errors import UnveilError
+from unveil.methods import neighbor_consensus
 from unveil.methods.consensus import (
     agreement,
     average_labels,
@@ -24,6 +25,7 @@ from unveil.methods.consensus import (
 )
 from unveil.methods.neighbor_consensus import (
     NeighborConsensusSettings,
+    choices_of_dimensions,
     discriminant_kmeans,
     find_clusters,
     separated_by_planes,
@@ -31,6 +33,8 @@ from unveil.methods.neighbor_consensus import (
 from unveil.methods.neighbor_embedding import embed
 from unveil.metrics import clustering_accuracy
 from unveil.models.heads import NeighborVote, build_head, describe_head
+
+USUAL = NeighborConsensusSettings()
 
 
 def test_an_embedding_keeps_neighbors_together() -> None:
@@ -145,3 +149,35 @@ def test_rows_in_clusters_that_come_and_go_are_uncertain() -> None:
     labels = np.array([0, 0, 0, 1, 1, 1])
     same, other_names, split = labels, 1 - labels, np.array([0, 0, 0, 1, 2, 1])
     np.testing.assert_allclose(share_that_agrees(labels, [same, other_names, split]), [1, 1, 1, 1, 2 / 3, 1])
+
+
+@pytest.mark.parametrize(
+    ("clusters", "few"),
+    [(2, (3, 3, 3)), (5, (4, 4, 4)), (14, (13, 12, 13)), (17, None), (40, None)],
+)
+def test_graphs_are_embedded_in_as_few_dimensions_as_clusters_need(clusters: int, few: tuple[int, ...] | None) -> None:
+    many = USUAL.dimensions
+    assert choices_of_dimensions(clusters, USUAL) == ([many] if few is None else [many, few])
+
+
+@pytest.mark.parametrize(
+    ("cut", "unequal", "few"),
+    [
+        ((0.050, 0.050), False, True),
+        ((0.050, 0.056), False, False),  # it cuts more edges than 1.05 times as many
+        ((0.010, 0.012), False, True),  # and so few that they say nothing
+        ((0.050, 0.050), True, False),  # sizes are unequal in few dimensions alone
+    ],
+)
+def test_few_dimensions_are_taken_unless_they_entangle_classes(
+    cut: tuple[float, float], unequal: bool, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = blobs(6, 20)
+    many_labels, few_labels = np.zeros(60, dtype=np.int64), np.ones(60, dtype=np.int64)
+    results, cuts, sizes = iter((many_labels, few_labels)), iter(cut), iter((False, unequal))
+    monkeypatch.setattr(neighbor_consensus, "consensus", lambda *_: next(results))
+    monkeypatch.setattr(neighbor_consensus, "cut_share", lambda *_: next(cuts))
+    monkeypatch.setattr(neighbor_consensus, "unequal_sizes", lambda *_: next(sizes))
+    monkeypatch.setattr(neighbor_consensus, "separated_by_planes", lambda *_: False)
+    found = neighbor_consensus.find_clusters(x[60:], x[:60], y[:60], 3, USUAL, 0)
+    assert found is (few_labels if few else many_labels)
