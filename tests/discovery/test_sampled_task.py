@@ -15,7 +15,8 @@ from sklearn.datasets import load_digits
 from unveil.data.shards import find_shards, is_sharded
 from unveil.discovery.sampled_task import read_task_or_sample
 from unveil.errors import UnveilError
-from unveil.runs.reader import read_record
+from unveil.pages.review.log import Log
+from unveil.runs.reader import load, read_record
 
 Call = Callable[..., subprocess.CompletedProcess[str]]
 SIZES = (300, 100, 501)
@@ -126,6 +127,12 @@ def test_discover_labels_every_row_once_as_the_run_does(folder: Path, tmp_path: 
     assert again.returncode == 0, again.stderr
     assert "2 of 3 shards are done" in again.stderr
     assert lost.read_bytes() == before
+    Log(load(out)).act("name", {"cluster": 5, "text": "a digit"}, 0)
+    onwards = unveil("discover", "--continue", str(out), "--out", str(tmp_path / "next"))
+    assert onwards.returncode == 0, onwards.stderr
+    labels = {row["id"]: row["label"] for row in pq.read_table(tmp_path / "next" / "labels").to_pylist()}
+    assert len(labels) == 896
+    assert "a digit" in labels.values()
 
 
 def test_only_folders_of_arrays_or_tables_are_shards(folder: Path, tmp_path: Path) -> None:
