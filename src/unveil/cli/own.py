@@ -153,8 +153,8 @@ def discover(
         folder = out or continue_.with_name(f"{continue_.resolve().name}-continued")
         stages = common.store or default_store()
         record = continue_run(continue_, out=folder, stages=stages, root=root, n_novel=number)
-        if _print_result(record, folder):
-            _label_shards(record, folder, common.device, where)
+        if _print_result(record, folder):  # rows may be of classes that were novel before, and now have a name
+            _label_shards(record, folder, common.device, where, novel_alone=False)
         return
     _check_given(known, new)
     assert known is not None
@@ -204,7 +204,7 @@ def _check_where(new: Path | None, where: Where) -> None:
         raise UnveilError("--engine, --workers and --address are for NEW in shards: leave them out")
 
 
-def _label_shards(record: dict[str, Any], folder: Path, device: str, where: Where) -> None:
+def _label_shards(record: dict[str, Any], folder: Path, device: str, where: Where, *, novel_alone: bool = True) -> None:
     """Label all rows of NEW where it is a folder of shards: the fit was on a sample of them."""
     from unveil.data.shards import is_sharded
 
@@ -213,7 +213,7 @@ def _label_shards(record: dict[str, Any], folder: Path, device: str, where: Wher
         return
     from unveil.discovery.sharded import Labelling, run_job
 
-    job = Labelling(folder.resolve(), device=device, of_the_run=True)
+    job = Labelling(folder.resolve(), device=device, of_the_run=novel_alone)
     print_finished(run_job(job, Path(new), folder / LABELS, **where.options()), folder / LABELS)
 
 
