@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,7 +61,10 @@ def execute(todo: list[plan.Run], folder: Path, jobs: int = 1) -> list[tuple[pla
     return plan.execute(todo, jobs=jobs, store=folder / "store", root=None, console=Console(quiet=True))
 
 
-@pytest.mark.parametrize("name", experiments.names())
+FOR_ALL = [name for name in experiments.names() if not experiments.load(name, "digits").data]
+
+
+@pytest.mark.parametrize("name", FOR_ALL)
 def test_every_row_of_every_experiment_runs(folder: Path, name: str) -> None:
     found = planned(name, folder)
     assert not execute(found.missing(), folder)
@@ -90,8 +94,20 @@ def test_rows_that_mean_the_same_share_a_run(folder: Path) -> None:
     assert of("table3", "NCL").record != of("table3", "NCL + HNG").record
 
 
+def test_an_experiment_for_one_data_set_is_run_on_that_alone(
+    unveil: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    refused = unveil("paper", "known-classes", "--data", "cifar10", "--dry-run")
+    assert refused.returncode != 0
+    assert "known-classes is for cifar100: give --data cifar100" in refused.stderr
+    place = experiments.scale("desk", "cifar100-embedded")
+    rows = experiments.load("known-classes", "cifar100-embedded").rows
+    found = [experiments.settings(row, place, 0) for row in rows]
+    assert [one.data.known for one in found if one is not None] == [10, 10, 20, 20, 40, 40, 80, 80]
+
+
 @pytest.mark.parametrize("data", ["cifar10", "cifar100", "imagenet"])
-@pytest.mark.parametrize("name", experiments.names())
+@pytest.mark.parametrize("name", FOR_ALL)
 def test_every_row_is_a_valid_recipe_at_the_published_scale(name: str, data: str) -> None:
     place = experiments.scale("paper", data)
     found = [experiments.settings(row, place, seed) for row in experiments.load(name, data).rows for seed in (0, 1)]

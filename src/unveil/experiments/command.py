@@ -68,7 +68,9 @@ def run(
     """Run what is missing, then print the table and write its files. Returns the rows of the table."""
     chosen = experiments.scale(scale, data)
     count = seeds or chosen.seeds
-    planned = plan.make_plan(experiments.load(name, data), chosen, count, out=out, runs=runs, imbalance=imbalance)
+    experiment = experiments.load(name, data)
+    experiments.check_data(experiment, data)
+    planned = plan.make_plan(experiment, chosen, count, out=out, runs=runs, imbalance=imbalance)
     todo = planned.missing()
     estimates = [planned.estimate(run) for run in todo]
     total = sum(len(runs_of_row) for runs_of_row in planned.runs.values())

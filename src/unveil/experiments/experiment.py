@@ -37,6 +37,8 @@ class Experiment:
     shape: Shape = "table"
     against: str | None = None
     """The row that the others are compared with."""
+    data: tuple[str, ...] = ()
+    """The data sets that it is for; none: for all."""
     inputs: bool = False
     """Also show k-means on the inputs and on features of unit length."""
 
@@ -72,7 +74,14 @@ def load(name: str, data: str) -> Experiment:
     rows = [Row(**{**row, "set": tuple(row["set"])}) for row in table.pop("row", [])]
     if sweep := table.pop("sweep", None):
         rows += _points(sweep, data)
+    table["data"] = tuple(table.get("data", ()))
     return Experiment(name=name, rows=tuple(rows), **table)
+
+
+def check_data(experiment: Experiment, data: str) -> None:
+    """Raise an error for a data set that the experiment is not for."""
+    if experiment.data and data.removesuffix("-embedded") not in experiment.data:
+        raise UnveilError(f"{experiment.name} is for {', '.join(experiment.data)}: give --data {experiment.data[0]}")
 
 
 def _points(sweep: dict[str, Any], data: str) -> list[Row]:
