@@ -49,3 +49,5 @@ def test_the_cut_is_the_share_of_edges_between_clusters() -> None:
     assert cut_share(weights, np.arange(6)) == 1
     moved = np.array([0, 0, 1, 1, 1, 1])  # one row on the wrong side
     assert cut_share(weights, moved) == pytest.approx(2 * weights[2].sum() / weights.sum())
+    weights.data[0] = 0  # so far away that an edge weighs nothing
+    assert 0 < cut_share(weights, moved) < 1

@@ -73,6 +73,6 @@ def edge_weights(graph: NeighborGraph, steps: int = 40) -> sp.csr_matrix:
 
 def cut_share(weights: sp.csr_matrix, labels: NDArray[np.int64]) -> float:
     """The share of the weight of all edges that lie between clusters."""
-    rows, columns = weights.nonzero()
-    between = weights.data[labels[rows] != labels[columns]].sum()
-    return float(between / max(weights.data.sum(), 1e-12))
+    edges = weights.tocoo()
+    between = edges.data[labels[edges.row] != labels[edges.col]].sum()
+    return float(between / max(edges.data.sum(), 1e-12))

@@ -17,15 +17,15 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from unveil import rng
 from unveil.data.neighbor_graph import edge_weights, neighbor_graph
 from unveil.discovery.count_agreement import settled
-from unveil.methods.neighbor_embedding import embed
+from unveil.methods.neighbor_embedding import embed, needed_dimensions
 from unveil.numerics import Labels, Matrix
 
 ROWS, LEAST_PER_CLASS = 1200, 5
 """Most rows of a draw, and least rows of a class."""
 NEIGHBORS, LEAST_NEIGHBORS, ITERATIONS = 15, 4, 60
 """Of the graph, which has fewer neighbors where classes have few rows, and of its embedding."""
-LEAST_DIMENSIONS, DIMENSIONS = 3, 16
-"""Fewest and most dimensions of the embedding; between them, one fewer than there may be classes."""
+DIMENSIONS = 16
+"""Most dimensions of the embedding, which otherwise has as many as the classes need."""
 DRAWS, UNLABELLED_DRAWS = 6, 3
 CLUSTERS = 3
 """Clusters before the first join, as a multiple of the number of classes."""
@@ -81,8 +81,7 @@ def joins(z: Matrix, about: float, neighbors: int, seed: int) -> Floats:
     """(clusters − 1,): the logarithm of the connection of the two clusters whose join leaves 1, 2, … clusters, for
     about so many classes."""
     weights = edge_weights(neighbor_graph(z, neighbors))
-    dimensions = int(np.clip(round(about) - 1, LEAST_DIMENSIONS, DIMENSIONS))
-    places = embed(weights, min(dimensions, len(z) - 3), seed, ITERATIONS)
+    places = embed(weights, min(needed_dimensions(about), DIMENSIONS, len(z) - 3), seed, ITERATIONS)
     clusters = max(4, min(round(CLUSTERS * about) + 3, len(z) // 4))
     tree = fcluster(linkage(places.astype(np.float64), "ward"), clusters, "maxclust") - 1
     labels = np.unique(settled(places, tree), return_inverse=True)[1]

@@ -30,14 +30,12 @@ from unveil.methods.consensus import (
 )
 from unveil.methods.known_head import SHRINKAGE, separated_by_planes
 from unveil.methods.method import Context, Method
-from unveil.methods.neighbor_embedding import embed
+from unveil.methods.neighbor_embedding import embed, needed_dimensions
 from unveil.models.heads import NeighborVote
 from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, directions, whitening, within_class_covariance
 from unveil.settings import MethodSettings, expect
 
-LEAST_DIMENSIONS = 3
-"""Of an embedding, also for two clusters."""
 MORE, A_FEW = 1.05, 0.002
 """Clusters from embeddings of few dimensions are taken unless they are of unequal size, or cut so many times the edges
 that the others cut, and this share of all edges."""
@@ -168,7 +166,7 @@ def choices_of_dimensions(clusters: int, config: NeighborConsensusSettings) -> l
     So many are enough for clusters to be equally far from each other, and in more of them parts of one class may come
     apart. In so few, classes may stay entangled, which shows in the edges of the graph that the clusters cut.
     """
-    narrow = tuple(min(size, max(LEAST_DIMENSIONS, clusters - 1)) for size in config.dimensions)
+    narrow = tuple(min(size, needed_dimensions(clusters)) for size in config.dimensions)
     return list(dict.fromkeys((config.dimensions, narrow)))
 
 

@@ -17,6 +17,13 @@ from unveil import rng
 from unveil.numerics import Matrix, squared_distances
 
 ITERATIONS, NEGATIVES = 100, 200
+LEAST_DIMENSIONS = 3
+"""Of an embedding, also for two clusters."""
+
+
+def needed_dimensions(clusters: float) -> int:
+    """One fewer than there are clusters: enough for all of them to be equally far from each other."""
+    return max(LEAST_DIMENSIONS, round(clusters) - 1)
 
 
 def spectral_start(weights: sp.csr_matrix, dimensions: int, seed: int) -> Matrix:
