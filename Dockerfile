@@ -10,12 +10,12 @@ COPY src ./src
 RUN pip install --no-cache-dir build==1.6.1 && python -m build --wheel --outdir /wheels
 
 FROM python:3.12-slim-bookworm
-COPY constraints.txt /tmp/constraints.txt
-COPY --from=build /wheels /tmp/wheels
+COPY constraints.txt /wheels/constraints.txt
+COPY --from=build /wheels /wheels
 # The CPU build of torch first: the usual one brings gigabytes of CUDA.
 RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \
-    && pip install --no-cache-dir -c /tmp/constraints.txt "unveil[images,text,review] @ file://$(ls /tmp/wheels/*.whl)" \
-    && rm -r /tmp/wheels /tmp/constraints.txt \
+    && pip install --no-cache-dir -c /wheels/constraints.txt "unveil[images,text,review] @ file://$(ls /wheels/*.whl)" \
+    && rm -r /wheels \
     && useradd --uid 1000 --create-home unveil \
     && mkdir /data /cache \
     && chown unveil /data /cache

@@ -9,8 +9,8 @@ changes of the code they notice, and the spread over seeds. `<!-- bench: NAME --
 of the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`,
 `fit`, `small`, `inputs`, `counts`, `dimensions` and `images` those on own data, `reviewers` and `continued` what
 simulated reviewers reached, `review` how quick the review page is, those of benchmarks/cluster_tables.py what was
-measured beyond one machine, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper. With
---check nothing is written, and the exit code says whether a page is out of date.
+measured beyond one machine, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper,
+`claims` the paper's claims. With --check nothing is written, and the exit code says whether a page is out of date.
 """
 
 import json
