@@ -38,3 +38,12 @@ def test_few_rows_of_a_class_say_nothing() -> None:
     x, y = blobs(8, 4)
     known = y < 4
     assert weigh_connections(x[known], y[known], x[~known], 4.0, 0) is None
+
+
+@pytest.mark.parametrize("guess", [4.0, 12.0, 36.0])
+def test_a_wrong_guess_is_taken_out(guess: float) -> None:
+    x, y = blobs(28, 40, apart=1.3)
+    known = y < 16
+    found = weigh_connections(x[known], y[known], x[~known], guess, 0)
+    assert found is not None
+    assert abs(found.mean - np.log(12)) < 0.3  # without that, 5, 14 and 33

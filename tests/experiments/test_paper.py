@@ -106,6 +106,14 @@ def test_an_experiment_for_one_data_set_is_run_on_that_alone(
     assert [one.data.known for one in found if one is not None] == [10, 10, 20, 20, 40, 40, 80, 80]
 
 
+def test_rows_are_repeated_for_each_alphabet() -> None:
+    rows = experiments.load("omniglot", "omniglot").rows
+    assert [row.name for row in rows[2:4]] == ["Atemayar Qelisayer: k-means", "Atemayar Qelisayer: NCL + HNG"]
+    assert rows[3].against == rows[2].name
+    found = [experiments.settings(row, experiments.scale("desk", "omniglot"), 0) for row in rows]
+    assert len({(one.discovery.method, one.data.novel) for one in found if one is not None}) == len(rows) == 40
+
+
 @pytest.mark.parametrize("data", ["cifar10", "cifar100", "imagenet"])
 @pytest.mark.parametrize("name", FOR_ALL)
 def test_every_row_is_a_valid_recipe_at_the_published_scale(name: str, data: str) -> None:

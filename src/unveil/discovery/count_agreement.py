@@ -1,8 +1,7 @@
 """The number of classes at which clusterings agree.
 
 What counts is by how much clusterings of several neighbor embeddings agree more than with somewhat fewer and somewhat
-more clusters. It needs no labels. Where known classes have told about how many classes there are, agreement decides
-between the numbers around that; otherwise every order of magnitude is as likely before anything is seen.
+more clusters. It needs no labels, and decides where there are no or hardly any known classes to learn from.
 """
 
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ DRAWS = 2
 NEIGHBORHOOD = 0.35
 """Agreement is compared with that of numbers smaller and larger by this difference of the logarithm."""
 SHARPNESS, ALONE = 6.0, 12.0
-"""Logarithm of the odds for a difference of 1 in agreement: beside what known classes say, and without any."""
+"""Logarithm of the odds for a difference of 1 in agreement: beside a usual number, and without any."""
 UNLIKELY = 8.0
 """Agreement is not looked at where the probability is by this much (log) below the best."""
 
@@ -52,6 +51,13 @@ class Evidence:
     log_probability: Floats
     agreement: Floats
     """Agreement of the clusterings at each number; NaN where it was not looked at."""
+
+    @staticmethod
+    def of(score: Floats, agreement: Floats | None = None) -> "Evidence":
+        """From the logarithms (n,) of probabilities of 1 to n classes, up to a constant."""
+        numbers, score = np.arange(1, len(score) + 1), score - score.max()
+        unseen = np.full(len(score), np.nan)
+        return Evidence(numbers, score - np.log(np.exp(score).sum()), unseen if agreement is None else agreement)
 
     @property
     def likeliest(self) -> int:
@@ -78,7 +84,8 @@ class Evidence:
 
 
 def weigh(x: Matrix, most: int, seed: int, rows: int = ROWS, before: Floats | None = None) -> Evidence:
-    """The probability of 1 to `most` classes; `before` (most,): its logarithm by what known classes say."""
+    """The probability of 1 to `most` classes; `before` (most,): its logarithm before anything is seen, otherwise every
+    order of magnitude is as likely."""
     numbers, usable = np.arange(1, most + 1), min(rows, len(x))
     score: Floats = -np.log(numbers) if before is None else before
     likely = numbers[score > score.max() - UNLIKELY]
@@ -91,8 +98,7 @@ def weigh(x: Matrix, most: int, seed: int, rows: int = ROWS, before: Floats | No
         score = score + (ALONE if before is None else SHARPNESS) * prominence(tried, values, numbers)
         inside = tried <= most
         agreement[tried[inside] - 1] = values[inside]
-    score = score - score.max()
-    return Evidence(numbers, score - np.log(np.exp(score).sum()), agreement)
+    return Evidence.of(score, agreement)
 
 
 def agreement_curve(x: Matrix, numbers: Labels, seed: int) -> Floats:

@@ -3,11 +3,15 @@
 The rows are cut into more clusters than there can be classes, and the two clusters with the strongest connection are
 joined until one is left. The connection of two clusters is the share of the edges of the smaller one that lead to the
 other. Parts of one class are connected more strongly than two classes are; how strongly, the known classes show: they
-are joined in the same way, and the threshold is taken at which their number comes out right. How far it is off there
-says how far the number of novel classes may be off.
+are joined in the same way, and the threshold is taken at which their number comes out right.
+
+How many rows are drawn and how finely they are cut depends on a first guess of the number, and the count follows that
+guess in part. Known classes show how much: they are counted with guesses that are too small and too large as well. That
+part is taken out, and what is left of the error says how far the number of novel classes may be off.
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,16 +30,20 @@ NEIGHBORS, LEAST_NEIGHBORS, ITERATIONS = 15, 4, 60
 """Of the graph, which has fewer neighbors where classes have few rows, and of its embedding."""
 DIMENSIONS = 16
 """Most dimensions of the embedding, which otherwise has as many as the classes need."""
-DRAWS, UNLABELLED_DRAWS = 6, 3
+SHARES, GUESSES = (0.5, 0.75, 1.0), (0.4, 1.0, 2.5)
+"""Known classes are counted for each share of them, and for guesses that are so many times their number."""
+UNLABELLED_DRAWS = 3
 CLUSTERS = 3
 """Clusters before the first join, as a multiple of the number of classes."""
 THRESHOLDS = np.linspace(np.log(0.002), 0, 200)
 """Logarithms of the connection below which clusters are taken to be two classes."""
 SMALLEST, LEAST_ERROR = 1e-3, 0.02
 """Added to each connection before its logarithm, and least squared error of the thresholds that are averaged."""
-ERROR, LEAST_SPREAD, FEW_CLASSES = 2.0, 0.15, 20
-"""How much larger the error is on novel classes than on known ones, and the least standard deviation of the logarithm
-of the number; its square is doubled with 20 known classes, and five times as large with five."""
+MOST_FOLLOWED = 0.8
+"""Largest part of a wrong guess that is taken to be in the count."""
+LEAST_SPREAD, FEW_CLASSES = 0.15, 20
+"""Least standard deviation of the logarithm of the number; its square is doubled with 20 known classes, and five times
+as large with five."""
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +61,7 @@ def weigh_connections(
 ) -> ConnectionEvidence | None:
     """How many classes the unlabelled rows have, for at least 3 known classes; None where rows are too few.
 
-    `about`: roughly the number, so that known and unlabelled rows are as dense.
+    `about`: a first guess, so that known and unlabelled rows are as dense.
     """
     classes, sizes = np.unique(y, return_counts=True)
     per_class = int(min(np.median(sizes), len(unlabelled) / about, ROWS / max(4, min(about, len(classes)))))
@@ -62,19 +70,19 @@ def weigh_connections(
     neighbors = int(np.clip(per_class // 3, LEAST_NEIGHBORS, NEIGHBORS))
     most = min(len(classes), ROWS // per_class)
     errors, counts = [], []
-    for number in range(DRAWS):
+    for number, (share, guess) in enumerate(product(SHARES, GUESSES)):
         draw = rng.numpy(seed, "connections", number)
-        count = int(np.ceil(most * (0.5 + 0.25 * (number % 3))))  # half, three quarters and all of the classes
-        chosen = draw.permutation(classes)[: max(2, count)]
-        rows = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:per_class] for label in chosen])
-        connections = joins(labelled[rows], len(chosen), neighbors, number)
+        chosen = draw.permutation(classes)[: max(2, int(np.ceil(share * most)))]
+        each = max(2, round(guess * per_class))  # as many rows as classes of the usual size would have
+        rows = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:each] for label in chosen])
+        connections = joins(labelled[draw.permutation(rows)[:ROWS]], guess * len(chosen), neighbors, number)
         errors.append(np.log(_numbers(connections) / len(chosen)))
     for number in range(UNLABELLED_DRAWS):
         draw = rng.numpy(seed, "unlabelled connections", number)
         rows = draw.permutation(len(unlabelled))[: int(np.clip(about * per_class, 20, ROWS))]
         connections = joins(unlabelled[rows], about, neighbors, number)
         counts.append(np.log(_numbers(connections)))
-    return _combined(np.array(errors), np.array(counts), len(classes))
+    return _combined(np.array(errors), np.array(counts), about, len(classes))
 
 
 def joins(z: Matrix, about: float, neighbors: int, seed: int) -> Floats:
@@ -108,16 +116,22 @@ def _numbers(connections: Floats) -> Floats:
     return numbers
 
 
-def _combined(errors: Floats, counts: Floats, classes: int) -> ConnectionEvidence:
+def _combined(errors: Floats, counts: Floats, about: float, classes: int) -> ConnectionEvidence:
     """The average over thresholds, by how well each counts the known classes.
 
     errors (draws, t) of the logarithm of the number of known classes; counts (draws, t): that of the unlabelled rows.
+    With log(count / number) = bias + followed · log(guess / number) + error, `about` is the guess of the unlabelled rows.
     """
-    squared = np.square(errors).mean(axis=0)
-    weights = np.exp(-(squared - squared.min()) / max(float(squared.min()), LEAST_ERROR))
+    wrong = np.log([guess for _, guess in product(SHARES, GUESSES)])
+    wrong_mean, error_mean = wrong.mean(), errors.mean(axis=0)
+    slope = (wrong - wrong_mean) @ (errors - error_mean) / np.square(wrong - wrong_mean).sum()
+    followed = np.clip(slope, 0, MOST_FOLLOWED)  # (t,)
+    bias = error_mean - followed * wrong_mean
+    squared = np.square(errors - bias - followed * wrong[:, None]).mean(axis=0)
+    numbers = (counts.mean(axis=0) - bias - followed * np.log(about)) / (1 - followed)
+    variance = (squared + counts.var(axis=0) / len(counts)) / np.square(1 - followed)
+    weights = np.exp(-(variance - variance.min()) / max(float(variance.min()), LEAST_ERROR))
     weights /= weights.sum()
-    of_threshold = counts.mean(axis=0)
-    mean = float(weights @ of_threshold)
-    variance = squared.min() + weights @ (np.square(of_threshold - mean) + counts.var(axis=0) / len(counts))
-    spread = float(np.sqrt(ERROR**2 * variance + LEAST_SPREAD**2 * (1 + FEW_CLASSES / classes)))
-    return ConnectionEvidence(mean, spread)
+    mean = float(weights @ numbers)
+    of_thresholds = float(variance.min() + weights @ np.square(numbers - mean))
+    return ConnectionEvidence(mean, float(np.sqrt(of_thresholds + LEAST_SPREAD**2 * (1 + FEW_CLASSES / classes))))

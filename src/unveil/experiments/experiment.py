@@ -1,7 +1,7 @@
 """Experiments and scales, read from the TOML files of this package."""
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Literal
 
@@ -72,6 +72,8 @@ def load(name: str, data: str) -> Experiment:
     text = (resources.files("unveil.experiments") / "tables" / f"{name}.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
     rows = [Row(**{**row, "set": tuple(row["set"])}) for row in table.pop("row", [])]
+    if each := table.pop("each", None):
+        rows = [_with_value(row, each["key"], value) for value in each["values"] for row in rows]
     if sweep := table.pop("sweep", None):
         rows += _points(sweep, data)
     table["data"] = tuple(table.get("data", ()))
@@ -82,6 +84,13 @@ def check_data(experiment: Experiment, data: str) -> None:
     """Raise an error for a data set that the experiment is not for."""
     if experiment.data and data.removesuffix("-embedded") not in experiment.data:
         raise UnveilError(f"{experiment.name} is for {', '.join(experiment.data)}: give --data {experiment.data[0]}")
+
+
+def _with_value(row: Row, key: str, value: str) -> Row:
+    """The row for one value of a setting, beside the row for the same value."""
+    name = value.removesuffix("/*").replace("_", " ")
+    against = None if row.against is None else f"{name}: {row.against}"
+    return replace(row, name=f"{name}: {row.name}", against=against, set=(*row.set, f"{key}={value}"))
 
 
 def _points(sweep: dict[str, Any], data: str) -> list[Row]:
