@@ -119,8 +119,8 @@ def _numbers(connections: Floats) -> Floats:
 def _combined(errors: Floats, counts: Floats, about: float, classes: int) -> ConnectionEvidence:
     """The average over thresholds, by how well each counts the known classes.
 
-    errors (draws, t) of the logarithm of the number of known classes; counts (draws, t): that of the unlabelled rows.
-    With log(count / number) = bias + followed · log(guess / number) + error, `about` is the guess of the unlabelled rows.
+    errors (draws, t) of the logarithm of the number of known classes; counts (draws, t): that of the unlabelled rows,
+    with `about` as guess. On known classes log(count / number) = bias + followed · log(guess / number) + error.
     """
     wrong = np.log([guess for _, guess in product(SHARES, GUESSES)])
     wrong_mean, error_mean = wrong.mean(), errors.mean(axis=0)
