@@ -73,7 +73,7 @@ def load(name: str, data: str) -> Experiment:
     table = tomllib.loads(text)
     rows = [Row(**{**row, "set": tuple(row["set"])}) for row in table.pop("row", [])]
     if each := table.pop("each", None):
-        rows = [_with_value(row, each["key"], value) for value in each["values"] for row in rows]
+        rows = [_repeated(row, name, changes) for name, changes in each.items() for row in rows]
     if sweep := table.pop("sweep", None):
         rows += _points(sweep, data)
     table["data"] = tuple(table.get("data", ()))
@@ -86,11 +86,10 @@ def check_data(experiment: Experiment, data: str) -> None:
         raise UnveilError(f"{experiment.name} is for {', '.join(experiment.data)}: give --data {experiment.data[0]}")
 
 
-def _with_value(row: Row, key: str, value: str) -> Row:
-    """The row for one value of a setting, beside the row for the same value."""
-    name = value.removesuffix("/*").replace("_", " ")
+def _repeated(row: Row, name: str, changes: list[str]) -> Row:
+    """The row with these changes, beside the row with the same ones."""
     against = None if row.against is None else f"{name}: {row.against}"
-    return replace(row, name=f"{name}: {row.name}", against=against, set=(*row.set, f"{key}={value}"))
+    return replace(row, name=f"{name}: {row.name}", against=against, set=(*row.set, *changes))
 
 
 def _points(sweep: dict[str, Any], data: str) -> list[Row]:
