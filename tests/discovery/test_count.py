@@ -22,7 +22,7 @@ def test_all_criteria_are_shown() -> None:
     x, y = blobs(10, 40)
     old = y < 6
     found = estimate_classes(x[old], y[old], x[~old], compare=True)
-    names = ["probability", "pairs of one class", "labelled accuracy", "probe classes"]
+    names = ["probability", "agreement", "pairs of one class", "labelled accuracy", "probe classes"]
     assert [curve.name for curve in found.curves] == names
     for curve in found.curves:
         assert len(curve.numbers) == len(curve.values)

@@ -2,7 +2,8 @@
 
 Two criteria say about how many classes there are, and how far they may be off: the share of pairs of rows that are as
 near to each other as rows of one class (`count_pairs`), and how strongly clusters are connected (`count_connections`).
-Both learn from known classes; where these are too few, the agreement of clusterings decides (`count_agreement`).
+Both learn from known classes. The agreement of clusterings decides where these are too few, and where it is clear
+(`count_agreement`).
 `count_compare` has two other criteria that are only shown. Where unlabelled items may be of known classes, those that
 are recognised as known are left out.
 """
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.discovery.clusters import kmeans
-from unveil.discovery.count_agreement import ROWS, Curve, Evidence, weigh
+from unveil.discovery.count_agreement import ROWS, Curve, weigh
 from unveil.discovery.count_compare import by_labels, by_probes
 from unveil.discovery.count_connections import weigh_connections
 from unveil.discovery.count_pairs import LEAST_CLASSES, weigh_pairs
@@ -110,19 +111,19 @@ def estimate_classes(
         candidates, mixed = unlabelled[recognised.unlabelled[~recognised.known]], False
     usual_most = max(1, (MOST if known >= 2 else MOST_UNLABELLED) if most is None else most)
     limit = max(1, min(usual_most + (known if mixed else 0), len(candidates) // LEAST_SIZE, _distinct(candidates)))
-    curves, numbers = list[Curve](), np.arange(1, limit + 1)
-    if known >= LEAST_CLASSES and len(labelled) >= 2 * known:
+    curves, numbers, before = list[Curve](), np.arange(1, limit + 1), None
+    learned = known >= LEAST_CLASSES and len(labelled) >= 2 * known
+    if learned:
         by_pairs = weigh_pairs(labelled, y, candidates, limit, seed)
         by_connections = weigh_connections(labelled, y, candidates, float(np.exp(by_pairs.mean)), seed)
         curves = [by_pairs.curve()]
-        score = _log_normal(numbers, by_pairs.mean, by_pairs.spread) - np.log(numbers)
+        before = _log_normal(numbers, by_pairs.mean, by_pairs.spread)
         if by_connections is not None:
-            score = score + _log_normal(numbers, by_connections.mean, by_connections.spread)
-        evidence = Evidence.of(score)
-        number = evidence.quantile(0.5)
-    else:
-        evidence = weigh(candidates, limit, seed, rows, _log_normal(numbers, *FEW_KNOWN) if known else None)
-        number = evidence.likeliest if known else evidence.quantile(0.5)
+            before = before + _log_normal(numbers, by_connections.mean, by_connections.spread)
+    elif known:
+        before = _log_normal(numbers, *FEW_KNOWN)
+    evidence = weigh(candidates, limit, seed, rows, before, learned)
+    number = evidence.quantile(0.5) if before is None else evidence.likeliest
     low, high = min(number, evidence.quantile(0.05)), max(number, evidence.quantile(0.95))
     curves = [*evidence.curves(), *curves]
     if mixed:  # too few items to recognise known classes: the known ones were counted too
@@ -143,10 +144,7 @@ def estimate_classes(
 
 
 def _log_normal(numbers: Labels, mean: float, spread: float) -> NDArray[np.float64]:
-    """(len(numbers),): log-density, up to a constant, of a normal distribution of the logarithm of the number.
-
-    It is a density of the logarithm: that of the number itself is smaller by the logarithm.
-    """
+    """(len(numbers),): log-density, up to a constant, of a normal distribution of the logarithm of the number."""
     density: NDArray[np.float64] = -np.square((np.log(numbers) - mean) / spread) / 2
     return density
 

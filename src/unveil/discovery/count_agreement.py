@@ -1,7 +1,8 @@
 """The number of classes at which clusterings agree.
 
 What counts is by how much clusterings of several neighbor embeddings agree more than with somewhat fewer and somewhat
-more clusters. It needs no labels, and decides where there are no or hardly any known classes to learn from.
+more clusters. It needs no labels, and decides where there are no or hardly any known classes to learn from. Where
+known classes have told about how many classes there are, it counts at numbers where clusterings are nearly the same.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ DRAWS = 2
 NEIGHBORHOOD = 0.35
 """Agreement is compared with that of numbers smaller and larger by this difference of the logarithm."""
 SHARPNESS, ALONE = 6.0, 12.0
-"""Logarithm of the odds for a difference of 1 in agreement: beside a usual number, and without any."""
+"""Logarithm of the odds for a difference of 1 in agreement: beside what is expected, and without any expectation."""
+CLEAR, CLEAR_ROWS = 0.95, 24
+"""Least agreement, and least rows of a cluster on average, that count beside what known classes say."""
 UNLIKELY = 8.0
 """Agreement is not looked at where the probability is by this much (log) below the best."""
 
@@ -53,16 +56,16 @@ class Evidence:
     """Agreement of the clusterings at each number; NaN where it was not looked at."""
 
     @staticmethod
-    def of(score: Floats, agreement: Floats | None = None) -> "Evidence":
-        """From the logarithms (n,) of probabilities of 1 to n classes, up to a constant."""
-        numbers, score = np.arange(1, len(score) + 1), score - score.max()
-        unseen = np.full(len(score), np.nan)
-        return Evidence(numbers, score - np.log(np.exp(score).sum()), unseen if agreement is None else agreement)
+    def of(score: Floats, agreement: Floats) -> "Evidence":
+        """From log-densities (n,) of the logarithm of 1 to n classes, up to a constant."""
+        numbers = np.arange(1, len(score) + 1)
+        probability = score - score.max() - np.log(numbers)
+        return Evidence(numbers, probability - np.log(np.exp(probability).sum()), agreement)
 
     @property
     def likeliest(self) -> int:
-        """The number with the highest probability."""
-        return int(self.numbers[self.log_probability.argmax()])
+        """The number whose logarithm has the highest density."""
+        return int(self.numbers[(self.log_probability + np.log(self.numbers)).argmax()])
 
     def quantile(self, share: float) -> int:
         """The number below or at which this share of the probability lies."""
@@ -83,11 +86,16 @@ class Evidence:
         return tuple(curves)
 
 
-def weigh(x: Matrix, most: int, seed: int, rows: int = ROWS, before: Floats | None = None) -> Evidence:
-    """The probability of 1 to `most` classes; `before` (most,): its logarithm before anything is seen, otherwise every
-    order of magnitude is as likely."""
+def weigh(
+    x: Matrix, most: int, seed: int, rows: int = ROWS, before: Floats | None = None, learned: bool = False
+) -> Evidence:
+    """The probability of 1 to `most` classes.
+
+    `before` (most,): the log-density of the logarithm of the number before agreement is seen, by default that of all
+    orders of magnitude being as likely; `learned`: known classes have told it.
+    """
     numbers, usable = np.arange(1, most + 1), min(rows, len(x))
-    score: Floats = -np.log(numbers) if before is None else before
+    score: Floats = np.zeros(most) if before is None else before
     likely = numbers[score > score.max() - UNLIKELY]
     agreement = np.full(len(numbers), np.nan)
     if usable >= LEAST_ROWS and likely.max() > 1:
@@ -95,7 +103,11 @@ def weigh(x: Matrix, most: int, seed: int, rows: int = ROWS, before: Floats | No
         draws = [rng.numpy(seed, "clusterings that agree", number) for number in range(DRAWS)]
         samples = [x[draw.permutation(len(x))[:usable]] for draw in draws]
         values = np.mean([agreement_curve(part, tried, seed + place) for place, part in enumerate(samples)], axis=0)
-        score = score + (ALONE if before is None else SHARPNESS) * prominence(tried, values, numbers)
+        rise = prominence(tried, values, numbers)
+        if learned:
+            clear = np.interp(np.log(numbers), np.log(tried), values) >= CLEAR
+            rise = np.where(clear & (numbers * CLEAR_ROWS <= usable), rise, 0.0)
+        score = score + (ALONE if before is None else SHARPNESS) * rise
         inside = tried <= most
         agreement[tried[inside] - 1] = values[inside]
     return Evidence.of(score, agreement)
