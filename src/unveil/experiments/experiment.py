@@ -9,7 +9,7 @@ from unveil import recipe
 from unveil.errors import UnveilError, suggest
 from unveil.settings import Settings
 
-Shape = Literal["table", "bars", "curve", "map"]
+Shape = Literal["table", "bars", "curve", "map", "epochs"]
 
 
 @dataclass(frozen=True, kw_only=True)

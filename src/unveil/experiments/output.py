@@ -93,7 +93,7 @@ def _latex(plan: Plan) -> str:
 
 
 def _plot(plan: Plan, path: Path) -> list[Path]:
-    """A curve for a parameter, else bars; the paper's values in grey beside ours."""
+    """A curve for a parameter, a line over epochs for each row, else bars, with the paper's values in grey."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -101,8 +101,8 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
     lines = summarise(plan)
     if not lines:
         return []
-    curve = plan.experiment.shape == "curve"
-    figure = Figure(figsize=(6, 4) if curve else (8, 0.6 + 0.45 * len(lines)), layout="constrained")
+    curve, epochs = plan.experiment.shape == "curve", plan.experiment.shape == "epochs"
+    figure = Figure(figsize=(6, 4) if curve or epochs else (8, 0.6 + 0.45 * len(lines)), layout="constrained")
     axes = figure.subplots()
     means, spreads = [line.mean["acc"] for line in lines], [line.spread.get("acc", 0.0) for line in lines]
     if curve:
@@ -111,6 +111,12 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
         values = [line.row.value or 0 for line in lines]
         if max(values) > 20 * max(min(values), 1e-9) and min(values) > 0:
             axes.set_xscale("log")
+    elif epochs:
+        for line in lines:
+            runs = [record["acc_by_epoch"] for record in plan.records(line.row)]
+            axes.plot(*zip(*_mean_by_epoch(runs), strict=True), ".-", label=line.row.name)
+        axes.set(xlabel="epochs of discovery", ylabel="ACC %")
+        axes.legend()
     else:
         positions = list(range(len(lines)))[::-1]
         axes.barh([p + 0.18 for p in positions], means, 0.36, xerr=spreads, label="here", color="#3b6ea5", capsize=2)
@@ -126,3 +132,11 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
     axes.grid(visible=True, alpha=0.3)
     files.write_with(path, lambda file: figure.savefig(file, dpi=110, format="png"))
     return [path]
+
+
+def _mean_by_epoch(runs: list[list[list[float]]]) -> list[tuple[int, float]]:
+    """(epoch, mean ACC in percent over the runs that have it)."""
+    values: dict[int, list[float]] = {}
+    for epoch, acc in (point for run in runs for point in run):
+        values.setdefault(int(epoch), []).append(100 * acc)
+    return [(epoch, statistics.fmean(accs)) for epoch, accs in sorted(values.items())]

@@ -1,5 +1,6 @@
 """Plan the runs of an experiment, find those that are done, and execute the others."""
 
+import json
 import multiprocessing
 import os
 import signal
@@ -193,9 +194,15 @@ def execute_run(run: Run, store: Path, root: Path | None, console: Console | Non
 
     def make() -> None:
         record = run_recipe(run.settings, out=run.folder, stages=store, root=root, resume=True, console=console)
-        files.write_json(run.record, record)
+        files.write_json(run.record, {**record, "acc_by_epoch": _acc_by_epoch(run.folder / "metrics.jsonl")})
 
     claims.once(run.record, make)  # others, on other machines perhaps, may work on the same table
+
+
+def _acc_by_epoch(history: Path) -> list[tuple[int, float]]:
+    """(epochs that are over, ACC) wherever a run was evaluated."""
+    rows = [json.loads(line) for line in history.read_text().splitlines()] if history.exists() else []
+    return [(row["epoch"] + 1, row["acc"]) for row in rows if "acc" in row]
 
 
 def total(estimates: Iterable[float | None], jobs: int = 1) -> str:
