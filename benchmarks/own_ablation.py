@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.own_dimensions import Choices, only
 from benchmarks.own_tasks import DEVELOPED_ON, draw
 from unveil import files, recipe
 from unveil.discovery.metric import choose_metric
 from unveil.discovery.run import environment
-from unveil.methods import neighbor_consensus
 from unveil.methods.consensus import kmeans_labels
 from unveil.methods.neighbor_consensus import NeighborConsensusSettings, embeddings, find_clusters, neighbor_graphs
 from unveil.metrics import clustering_accuracy
@@ -37,23 +37,12 @@ def one_embedding(z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: in
     return kmeans_labels(embeddings(neighbor_graphs(z, ONE_GRAPH), ONE_GRAPH, seed)[0], clusters, seed, n_init=10)
 
 
-def many_dimensions(z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: int) -> Labels:
-    return _with_dimensions(lambda choices: choices[:1], z, z_known, y, clusters, seed)
+def with_dimensions(some: Callable[[Choices], Choices]) -> Find:
+    def find(z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: int) -> Labels:
+        with only(some):
+            return find_clusters(z, z_known, y, clusters, USUAL, seed)
 
-
-def few_dimensions(z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: int) -> Labels:
-    return _with_dimensions(lambda choices: choices[-1:], z, z_known, y, clusters, seed)
-
-
-def _with_dimensions(
-    some: Callable[[list[Any]], list[Any]], z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: int
-) -> Labels:
-    usual = neighbor_consensus.choices_of_dimensions
-    try:
-        neighbor_consensus.choices_of_dimensions = lambda *given: some(usual(*given))
-        return find_clusters(z, z_known, y, clusters, USUAL, seed)
-    finally:
-        neighbor_consensus.choices_of_dimensions = usual
+    return find
 
 
 def without_known(z: Matrix, z_known: Matrix, y: Labels, clusters: int, seed: int) -> Labels:
@@ -65,8 +54,8 @@ WHITENED: dict[str, Find] = {
     "neighbors by angle alone": by(replace(USUAL, angles=(True, True, True))),
     "neighbors by distance alone": by(replace(USUAL, angles=(False, False, False))),
     "no k-means on the vectors in the consensus": by(replace(USUAL, on_vectors=0)),
-    "embeddings of 12 and 16 dimensions alone": many_dimensions,
-    "embeddings of few dimensions alone": few_dimensions,
+    "embeddings of 12 and 16 dimensions alone": with_dimensions(lambda choices: choices[:1]),
+    "embeddings of few dimensions alone": with_dimensions(lambda choices: choices[-1:]),
     "one graph of 15 neighbors": by(ONE_GRAPH),
     "one embedding and k-means, no consensus": one_embedding,
     "k-means on the vectors": lambda z, z_known, y, clusters, seed: kmeans_labels(z, clusters, seed, n_init=10),

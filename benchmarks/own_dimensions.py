@@ -8,7 +8,8 @@ and what neighbor consensus takes. Its constants were chosen on such splits; no 
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ VARIANTS: dict[str, Callable[[Choices], Choices]] = {
 }
 
 
+@contextmanager
+def only(some: Callable[[Choices], Choices]) -> Iterator[None]:
+    """Some of the choices of dimensions alone, for a moment."""
+    usual = neighbor_consensus.choices_of_dimensions
+    try:
+        neighbor_consensus.choices_of_dimensions = lambda *given: some(usual(*given))
+        yield
+    finally:
+        neighbor_consensus.choices_of_dimensions = usual
+
+
 def split(x: Vectors, y: Labels, number: int, tail: bool) -> tuple[Vectors, Labels, Labels]:
     """Rows of some classes, their labels with -1 where they are hidden, and the truth."""
     draw, classes = np.random.default_rng(number), np.unique(y)
@@ -58,14 +70,11 @@ def measure(x: Vectors, labels: Labels, truth: Labels) -> dict[str, Any]:
     z = metric.shaping(base, labels)(base)
     z = z / np.float32(z.std())
     y, count = np.unique(labels[~new], return_inverse=True)[1], len(np.unique(truth[new]))
-    usual, found = neighbor_consensus.choices_of_dimensions, {}
-    try:
-        for name, some in VARIANTS.items():
-            neighbor_consensus.choices_of_dimensions = lambda *given, some=some: some(usual(*given))
+    found = {}
+    for name, some in VARIANTS.items():
+        with only(some):
             clusters = [find_clusters(z[new], z[~new], y, count, NeighborConsensusSettings(), s) for s in range(SEEDS)]
-            found[name] = [clustering_accuracy(truth[new], one) for one in clusters]
-    finally:
-        neighbor_consensus.choices_of_dimensions = usual
+        found[name] = [clustering_accuracy(truth[new], one) for one in clusters]
     return {
         "novel": count,
         "rows": int(new.sum()),
