@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.discovery.clusters import kmeans
-from unveil.discovery.count_agreement import ROWS, Curve, weigh
+from unveil.discovery.count_agreement import ROWS, Curve, Evidence, weigh
 from unveil.discovery.count_compare import by_labels, by_probes
 from unveil.discovery.count_connections import weigh_connections
 from unveil.discovery.count_pairs import LEAST_CLASSES, weigh_pairs
@@ -124,7 +124,9 @@ def estimate_classes(
         before = _log_normal(numbers, *FEW_KNOWN)
     evidence = weigh(candidates, limit, seed, rows, before, learned)
     number = evidence.quantile(0.5) if before is None else evidence.likeliest
-    low, high = min(number, evidence.quantile(0.05)), max(number, evidence.quantile(0.95))
+    # Clear clusters may be groups of classes: what known classes say is not the surer for them.
+    expected = Evidence.of(before, evidence.agreement) if learned and before is not None else evidence
+    low, high = min(number, expected.quantile(0.05)), max(number, expected.quantile(0.95))
     curves = [*evidence.curves(), *curves]
     if mixed:  # too few items to recognise known classes: the known ones were counted too
         number, low, high = (max(1, value - known) for value in (number, low, high))
