@@ -42,8 +42,19 @@ def test_few_rows_of_a_class_say_nothing() -> None:
 
 @pytest.mark.parametrize("guess", [4.0, 12.0, 36.0])
 def test_a_wrong_guess_is_taken_out(guess: float) -> None:
-    x, y = blobs(28, 40, apart=1.3)
+    x, y = blobs(28, 40, apart=1.6)
     known = y < 16
     found = weigh_connections(x[known], y[known], x[~known], guess, 0)
     assert found is not None
-    assert abs(found.mean - np.log(12)) < 0.3  # without that, 5, 14 and 33
+    assert abs(found.mean - np.log(12)) < 0.3  # without that, 9, 12 and 21
+
+
+def test_classes_that_cannot_be_told_apart_say_little() -> None:
+    spreads = []
+    for apart in (2.0, 0.0):
+        x, y = blobs(28, 40, apart=apart)
+        known = y < 16
+        found = weigh_connections(x[known], y[known], x[~known], 12.0, 0)
+        assert found is not None
+        spreads.append(found.spread)
+    assert spreads[1] > 3 * spreads[0]

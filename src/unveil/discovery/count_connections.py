@@ -24,7 +24,7 @@ from unveil.discovery.count_agreement import settled
 from unveil.methods.neighbor_embedding import embed, needed_dimensions
 from unveil.numerics import Labels, Matrix
 
-ROWS, LEAST_PER_CLASS = 1200, 5
+ROWS, LEAST_PER_CLASS = 1200, 12
 """Most rows of a draw, and least rows of a class."""
 NEIGHBORS, LEAST_NEIGHBORS, ITERATIONS = 15, 4, 60
 """Of the graph, which has fewer neighbors where classes have few rows, and of its embedding."""
@@ -41,9 +41,9 @@ SMALLEST, LEAST_ERROR = 1e-3, 0.02
 """Added to each connection before its logarithm, and least squared error of the thresholds that are averaged."""
 MOST_FOLLOWED = 0.8
 """Largest part of a wrong guess that is taken to be in the count."""
-LEAST_SPREAD, FEW_CLASSES = 0.15, 20
-"""Least standard deviation of the logarithm of the number; its square is doubled with 20 known classes, and five times
-as large with five."""
+ERROR, LEAST_SPREAD, FEW_CLASSES = 1.5, 0.15, 20
+"""How much larger the error is on novel classes than on known ones, and the least standard deviation of the logarithm
+of the number; its square is doubled with 20 known classes, and five times as large with five."""
 
 Floats = NDArray[np.float64]
 
@@ -120,18 +120,18 @@ def _combined(errors: Floats, counts: Floats, about: float, classes: int) -> Con
     """The average over thresholds, by how well each counts the known classes.
 
     errors (draws, t) of the logarithm of the number of known classes; counts (draws, t): that of the unlabelled rows,
-    with `about` as guess. On known classes log(count / number) = bias + followed · log(guess / number) + error.
+    with `about` as guess. On known classes log(count / number) = followed · log(guess / number) + error. The mean error
+    is not taken out: a threshold at which everything is one cluster would then count as many as are known.
     """
     wrong = np.log([guess for _, guess in product(SHARES, GUESSES)])
-    wrong_mean, error_mean = wrong.mean(), errors.mean(axis=0)
-    slope = (wrong - wrong_mean) @ (errors - error_mean) / np.square(wrong - wrong_mean).sum()
-    followed = np.clip(slope, 0, MOST_FOLLOWED)  # (t,)
-    bias = error_mean - followed * wrong_mean
-    squared = np.square(errors - bias - followed * wrong[:, None]).mean(axis=0)
-    numbers = (counts.mean(axis=0) - bias - followed * np.log(about)) / (1 - followed)
+    beside = wrong - wrong.mean()
+    followed = np.clip(beside @ errors / np.square(beside).sum(), 0, MOST_FOLLOWED)  # (t,)
+    squared = np.square(errors - followed * wrong[:, None]).mean(axis=0)
+    numbers = (counts.mean(axis=0) - followed * np.log(about)) / (1 - followed)
     variance = (squared + counts.var(axis=0) / len(counts)) / np.square(1 - followed)
     weights = np.exp(-(variance - variance.min()) / max(float(variance.min()), LEAST_ERROR))
     weights /= weights.sum()
     mean = float(weights @ numbers)
-    of_thresholds = float(variance.min() + weights @ np.square(numbers - mean))
-    return ConnectionEvidence(mean, float(np.sqrt(of_thresholds + LEAST_SPREAD**2 * (1 + FEW_CLASSES / classes))))
+    over_thresholds = float(variance.min() + weights @ np.square(numbers - mean))
+    least = LEAST_SPREAD**2 * (1 + FEW_CLASSES / classes)
+    return ConnectionEvidence(mean, float(np.sqrt(ERROR**2 * over_thresholds + least)))
