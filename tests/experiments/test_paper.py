@@ -18,8 +18,8 @@ from rich.console import Console
 
 from unveil import recipe
 from unveil.errors import UnveilError
+from unveil.experiments import command, maps, output, plan
 from unveil.experiments import experiment as experiments
-from unveil.experiments import maps, output, plan
 from unveil.experiments.plan import title_of
 from unveil.experiments.summary import Line, summarise
 from unveil.methods.dtc import DTCSettings
@@ -211,6 +211,22 @@ def test_a_mistyped_name_is_told(name: str, data: str, scale: str, said: str) ->
 
     with pytest.raises(UnveilError, match=said):
         both()
+
+
+def test_a_table_of_the_runs_that_are_done(folder: Path, tmp_path: Path) -> None:
+    found = planned("table3", folder)
+    baseline = found.runs["baseline"][0]
+    execute([run for run in found.missing() if run == baseline], folder)
+    some = plan.make_plan(found.experiment, experiments.scale("desk", "digits"), 1, out=tmp_path, runs=tmp_path)
+    (copy := some.runs["baseline"][0].record).parent.mkdir(parents=True)
+    copy.write_text(baseline.record.read_text())
+    options = {"seeds": 1, "imbalance": None, "jobs": 1, "dry_run": False, "root": None, "store": None}
+    console = Console(quiet=True)
+    rows = command.run(
+        "table3", data="digits", scale="desk", show=True, out=tmp_path, runs=tmp_path, console=console, **options
+    )
+    assert [row[""] for row in rows] == ["baseline"]
+    assert not list(tmp_path.rglob("config.toml"))
 
 
 def test_the_command(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

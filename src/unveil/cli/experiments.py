@@ -119,6 +119,7 @@ def paper(
     plan: Path | None = None,
     only: str | None = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
+    show: Annotated[bool, Parameter(negative="")] = False,
     out: Path = Path("results/paper"),
     runs: Path = Path("runs/paper"),
     root: Path | None = None,
@@ -153,6 +154,8 @@ def paper(
         Execute this run alone and print no table: what the commands of --plan and --launcher do.
     dry_run
         Only print the missing runs and an estimate of their time.
+    show
+        Run nothing: make the table of the runs that are done.
     out
         Directory of records, tables and pictures. Existing records are reused.
     runs
@@ -195,6 +198,7 @@ def paper(
         imbalance=imbalance,
         jobs=jobs,
         dry_run=dry_run,
+        show=show,
         out=out,
         runs=runs,
         root=root,

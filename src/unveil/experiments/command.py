@@ -58,6 +58,7 @@ def run(
     imbalance: float | None,
     jobs: int,
     dry_run: bool,
+    show: bool = False,
     out: Path,
     runs: Path,
     root: Path | None,
@@ -65,7 +66,7 @@ def run(
     console: Console,
     where: Where = HERE,
 ) -> list[dict[str, Any]]:
-    """Run what is missing, then print the table and write its files. Returns the rows of the table."""
+    """Run what is missing, unless the table is only to be shown, print it and write its files; returns its rows."""
     chosen = experiments.scale(scale, data)
     count = seeds or chosen.seeds
     experiment = experiments.load(name, data)
@@ -84,6 +85,8 @@ def run(
     if dry_run:
         _announce(planned, todo, estimates, console)
         return []
+    if show:
+        todo = []
     if planned.experiment.shape == "map":
         maps.check()
     _writable(planned.folder / "records")
