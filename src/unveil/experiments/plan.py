@@ -200,9 +200,9 @@ def execute_run(run: Run, store: Path, root: Path | None, console: Console | Non
 
 
 def _acc_by_epoch(history: Path) -> list[tuple[int, float]]:
-    """(epochs that are over, ACC) wherever a run was evaluated."""
+    """(epochs that are over, ACC) wherever a training was evaluated."""
     rows = [json.loads(line) for line in history.read_text().splitlines()] if history.exists() else []
-    return [(row["epoch"] + 1, row["acc"]) for row in rows if "acc" in row]
+    return [(row["epoch"] + 1, row["acc"]) for row in rows if "acc" in row and "epoch" in row]  # k-means has none
 
 
 def total(estimates: Iterable[float | None], jobs: int = 1) -> str:
