@@ -238,14 +238,19 @@ def views(folder: Path) -> str:
 
 
 def ablation(folder: Path) -> str:
-    """Accuracy of every variant on each task, mean over seeds, and the mean over tasks."""
+    """Accuracy of every variant on each task, mean over seeds, and the mean over tasks; first that of whole fits."""
     records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     if not records:
         return "*Not measured yet.*"
     lines = [f"| | {' | '.join(record['task'] for record in records)} | mean |", "|---" * (len(records) + 2) + "|"]
+    fits = [sorted((folder.parent / "own-data" / record["task"]).glob("given-seed*.json")) for record in records]
+    rows = {"the whole fit": [[json.loads(path.read_text())["acc"] for path in paths] for paths in fits]}
     for name in records[0]["accuracy"]:
-        scores = [100 * mean(record["accuracy"][name]) for record in records]
-        lines.append(f"| {name} | {' | '.join(f'{score:.1f}' for score in [*scores, mean(scores)])} |")
+        title = "without the vote of neighbors" if name == "as it is" else f"without the vote: {name}"
+        rows[title] = [record["accuracy"][name] for record in records]
+    for title, accuracies in rows.items():
+        scores = [100 * mean(accuracy) for accuracy in accuracies]
+        lines.append(f"| {title} | {' | '.join(f'{score:.1f}' for score in [*scores, mean(scores)])} |")
     return "\n".join(lines)
 
 
