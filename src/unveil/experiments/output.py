@@ -46,12 +46,13 @@ def pm(mean: float, spread: float | None = None, *, sign: bool = False) -> str:
 
 
 def shown(plan: Plan) -> Table:
-    """The table for the terminal: without empty columns and without those that only the files have."""
+    """The table for a terminal of 80 columns: without empty columns and without those that only the files have."""
     rows = cells(plan)
-    columns = [index for index in range(8) if index < 3 or any(row[index] for row in rows)]
-    table = Table(title=plan.title)
+    most = max((int(row[1]) for row in rows), default=0)
+    table = Table(title=f"{plan.title}, {most} seed{'s' if most != 1 else ''}")
+    columns = [index for index in (0, 2, 3, 5, 7) if index < 3 or any(row[index] for row in rows)]
     for index in columns:
-        table.add_column(HEADER[index], no_wrap=index in (1, 2, 3, 5, 6))
+        table.add_column(HEADER[index], no_wrap=index in (2, 3, 5))
     for row in rows:
         table.add_row(*(row[index] for index in columns))
     return table
