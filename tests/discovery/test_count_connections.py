@@ -23,15 +23,21 @@ def test_known_classes_set_the_threshold(novel: int) -> None:
     assert found.spread < 0.4
 
 
-def test_classes_that_overlap_leave_more_doubt() -> None:
+@pytest.mark.parametrize(
+    ("classes", "each", "known", "guess", "apart", "more"),
+    [(12, 60, 6, 6.0, (6.0, 1.0), 1.2), (28, 40, 16, 12.0, (2.0, 0.0), 3.0)],
+    ids=["classes that overlap", "classes that cannot be told apart"],
+)
+def test_they_leave_more_doubt(
+    classes: int, each: int, known: int, guess: float, apart: tuple[float, float], more: float
+) -> None:
     spreads = []
-    for apart in (6.0, 1.0):
-        x, y = blobs(12, 60, apart=apart)
-        known = y < 6
-        found = weigh_connections(x[known], y[known], x[~known], 6.0, 0)
+    for distance in apart:
+        x, y = blobs(classes, each, apart=distance)
+        found = weigh_connections(x[y < known], y[y < known], x[y >= known], guess, 0)
         assert found is not None
         spreads.append(found.spread)
-    assert spreads[1] > 1.2 * spreads[0]
+    assert spreads[1] > more * spreads[0]
 
 
 def test_few_rows_of_a_class_say_nothing() -> None:
@@ -47,14 +53,3 @@ def test_a_wrong_guess_is_taken_out(guess: float) -> None:
     found = weigh_connections(x[known], y[known], x[~known], guess, 0)
     assert found is not None
     assert abs(found.mean - np.log(12)) < 0.3  # without that, 9, 12 and 21
-
-
-def test_classes_that_cannot_be_told_apart_say_little() -> None:
-    spreads = []
-    for apart in (2.0, 0.0):
-        x, y = blobs(28, 40, apart=apart)
-        known = y < 16
-        found = weigh_connections(x[known], y[known], x[~known], 12.0, 0)
-        assert found is not None
-        spreads.append(found.spread)
-    assert spreads[1] > 3 * spreads[0]

@@ -72,6 +72,8 @@ def load(name: str, data: str) -> Experiment:
     text = (resources.files("unveil.experiments") / "tables" / f"{name}.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
     rows = [Row(**{**row, "set": tuple(row["set"])}) for row in table.pop("row", [])]
+    common = tuple(table.pop("set", ()))  # settings of every row
+    rows = [replace(row, set=(*common, *row.set)) for row in rows]
     if each := table.pop("each", None):
         rows = [_repeated(row, name, changes) for name, changes in each.items() for row in rows]
     if sweep := table.pop("sweep", None):
