@@ -227,6 +227,12 @@ def test_a_table_of_the_runs_that_are_done(folder: Path, tmp_path: Path) -> None
     )
     assert [row[""] for row in rows] == ["baseline"]
     assert not list(tmp_path.rglob("config.toml"))
+    for run in some.missing():
+        run.record.write_text(baseline.record.read_text())
+    done = Console(record=True)
+    dry = {**options, "dry_run": True}
+    command.run("table3", data="digits", scale="desk", out=tmp_path, runs=tmp_path, console=done, **dry)
+    assert done.export_text().strip().endswith("6 of 6 runs are done")  # nothing to run: no table, no estimate
 
 
 def test_the_command(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -128,6 +128,8 @@ def _writable(folder: Path) -> None:
 
 
 def _announce(planned: plan.Plan, todo: list[plan.Run], estimates: list[float | None], console: Console) -> None:
+    if not todo:
+        return
     table = Table("run", "changes", "about")
     rows = {run.record: row for row in planned.experiment.rows for run in planned.runs.get(row.name, [])}
     for run, seconds in zip(todo, estimates, strict=True):
