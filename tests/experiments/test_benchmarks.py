@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import claims, literal, own_speed, review, small_data
+from benchmarks import claims, hardness, literal, own_speed, review, small_data
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -25,6 +25,7 @@ from unveil.errors import UnveilError
 from unveil.experiments import bench
 from unveil.experiments.peak import flops
 from unveil.experiments.workload import Losses
+from unveil.methods.ncl import HNGSettings
 from unveil.models import build_encoder
 
 CPU = torch.device("cpu")
@@ -260,3 +261,17 @@ def test_a_claim_is_reproduced_where_sign_size_and_seeds_agree(
     paper: float, here: float, chance: float | None, said: str
 ) -> None:
     assert claims.verdict(paper, here, chance) == said
+
+
+def test_how_hard_the_negatives_of_the_variants_are() -> None:
+    z, queue_u, queue_l = (F.normalize(torch.rand(n, 16, generator=rng.generator(0, n)), dim=1) for n in (8, 200, 150))
+    found = {
+        name: hardness.hardness(z, queue_u, queue_l, HNGSettings(variant=name, k_easy=20, k_hard=30), 10, 0)
+        for name in hardness.VARIANTS.values()
+    }
+    assert found["v1"] == {"negatives": 0, "share": 0.0}
+    drawn = torch.randint(150, (8, 20), generator=torch.Generator().manual_seed(0))
+    labelled = torch.stack([queue_l[row] @ query for row, query in zip(drawn, z, strict=True)])
+    added, stored = (labelled / 0.05).exp().sum(dim=1), (z @ queue_u.T / 0.05).exp().sum(dim=1)
+    assert found["v3"]["share"] == pytest.approx(float((added / (added + stored)).mean()), abs=1e-3)
+    assert found["v5"]["cosine"] < found["v3"]["cosine"] < found[""]["cosine"] < found["v4"]["cosine"]
