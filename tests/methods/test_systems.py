@@ -43,6 +43,13 @@ def test_every_system_runs_and_is_scored(folder: Path, method: str) -> None:
     assert stages.count("similarity") == (1 if "similarity" in stages else 0)
 
 
+@pytest.mark.parametrize("method", ["kcl", "mcl"])
+def test_learned_pairs_are_compared_with_the_truth(folder: Path, method: str) -> None:
+    metrics = go(folder, f"discovery.method={method}", "method.similarity.epochs=20")["metrics"]
+    assert metrics["pair_precision"] > 0.3  # of two random digits of five classes one pair in five is of one class
+    assert 0.02 < metrics["pair_density"] < 0.6
+
+
 @pytest.mark.parametrize("variant", ["baseline", "pi", "te", "tep"])
 def test_every_variant_of_deep_transfer_clustering_runs(folder: Path, variant: str) -> None:
     record = go(folder, *DTC, f"method.variant={variant}")

@@ -1,5 +1,6 @@
 """The paper's baseline (Sec. 3.1): cross-entropy + binary cross-entropy on pairs + consistency."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -149,9 +150,10 @@ class Baseline(Method):
 
     def pairs_of(self, out: Outputs) -> Tensor:
         """The positive pairs of a batch."""
-        return self.positive_pairs(out.z[out.labelled :], out.z[: out.labelled], out.y)
+        z_u, z_l = out.z[out.labelled :], out.z[: out.labelled]
+        return chosen_pairs(z_u, z_l, out.y, self.config, self.model.novel_head.out_features)
 
-    def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor) -> Tensor:
+    def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor, h_u: Callable[[], Tensor]) -> Tensor:
         return chosen_pairs(z_u, z_l, y, self.config, self.model.novel_head.out_features)
 
     def advice_on_pairs(self) -> list[str]:

@@ -107,10 +107,11 @@ class Method(nn.Module):
     def after_epoch(self) -> None:
         """Called after each epoch: the argmax of the model's novel head must then be the method's prediction."""
 
-    def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor) -> Tensor | None:
+    def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor, h_u: Callable[[], Tensor]) -> Tensor | None:
         """(B, B) bool: the pairs of unlabelled rows that the method assumes to share a class; None without such a rule.
 
-        z_u: (B, D) unlabelled features; z_l, y: some labelled ones. Diagnostics compare the pairs with the truth.
+        z_u: (B, D) unlabelled features; z_l, y: some labelled ones; h_u: computes what the trunk gives for the
+        unlabelled rows. Diagnostics compare the pairs with the truth.
         """
         return None
 

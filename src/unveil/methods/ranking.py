@@ -1,5 +1,6 @@
 """Ranking statistics (AutoNovel, ICLR 2020), and its incremental form with one head over all classes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -48,7 +49,7 @@ class Ranking(Method):
         same = ranking_pairs(out.z[out.labelled :], self.config.ranking_top)
         return base_losses(self.model, self.config, out, same, epoch, known_head)
 
-    def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor) -> Tensor:
+    def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor, h_u: Callable[[], Tensor]) -> Tensor:
         return ranking_pairs(z_u, self.config.ranking_top)
 
     def advice_on_pairs(self) -> list[str]:

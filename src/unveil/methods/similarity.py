@@ -1,6 +1,7 @@
 """Clustering by learned pairs: KCL (ICLR 2018) and MCL (ICLR 2019), and the training of the network that finds them."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -83,6 +84,10 @@ class Pairwise(Method):
             z = self.model.encoder.tail(h).float()
             same = self.similarity.same(h.detach())
         return {"pairs": self._loss(self.model.novel_head(z).softmax(dim=1), same)}
+
+    def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor, h_u: Callable[[], Tensor]) -> Tensor:
+        with self.model.autocast():
+            return self.similarity.same(h_u())
 
     def _loss(self, p: Tensor, same: Tensor) -> Tensor:
         raise NotImplementedError

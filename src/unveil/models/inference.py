@@ -26,6 +26,15 @@ def features(model: Model, views: Views, rows: Rows) -> Tensor:
 
 
 @torch.no_grad()
+def trunk(model: Model, views: Views, rows: Rows) -> Tensor:
+    """Trunk features (n, …) of rows without augmentation, with the model in evaluation mode."""
+    model.eval()
+    together = ranks.current()
+    own = rows[together.part(len(rows))]
+    return together.gather(torch.cat([model.trunk(x) for (x,) in views.stream(clean_draws(own, CHUNK))]), len(rows))
+
+
+@torch.no_grad()
 def inputs(model: Model, views: Views, rows: Rows) -> Tensor:
     """Inputs of the tail (n, …); for images, the mean over each channel."""
     model.eval()

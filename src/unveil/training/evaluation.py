@@ -1,6 +1,7 @@
 """Evaluation of a model: scores against the hidden truth, and diagnostics."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from unveil.data.task import Task, Truth
 from unveil.data.views import Views
 from unveil.methods.method import Method
 from unveil.metrics import clustering_scores, open_accuracy
-from unveil.models.inference import features
+from unveil.models.inference import features, trunk
 from unveil.models.model import Model
 from unveil.settings import Discovery
 
@@ -126,7 +127,8 @@ class Evaluator:
         correct = positives = pairs = 0.0
         known = torch.from_numpy(y_l).to(z.device)
         for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
-            same = method.positive_pairs(z[rows], z_l, known)
+            drawn = self.task.unlabelled[rows.cpu().numpy()]
+            same = method.positive_pairs(z[rows], z_l, known, partial(trunk, method.model, self.views, drawn))
             if same is None:  # the method has no rule for pairs
                 return metrics
             same &= ~torch.eye(len(same), dtype=torch.bool, device=same.device)
