@@ -184,9 +184,14 @@ def growth(path: Path) -> str:
 
 
 def paper(path: Path) -> str:
-    """A table that `unveil paper` wrote."""
+    """A table that `unveil paper` wrote, and the command that makes it again."""
     file = path.with_suffix(".md")
-    return file.read_text(encoding="utf-8").strip() if file.exists() else "*Not measured yet.*"
+    if not file.exists():
+        return "*Not measured yet.*"
+    scale, _, data = path.parent.name.partition("-")
+    data, _, imbalance = data.partition("-imbalance")
+    options = ("" if scale == "desk" else f" --scale {scale}") + (imbalance and f" --imbalance {imbalance}")
+    return f"{file.read_text(encoding='utf-8').strip()}\n\n`unveil paper {path.name} --data {data}{options}`"
 
 
 def fit(path: Path) -> str:
