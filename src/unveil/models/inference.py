@@ -3,6 +3,8 @@
 Of processes that train together each encodes its part of the rows, and every one gets all of them.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -14,32 +16,32 @@ from unveil.models.model import Model
 CHUNK = 500
 
 
-@torch.no_grad()
 def features(model: Model, views: Views, rows: Rows) -> Tensor:
     """Features (n, D) of rows without augmentation, with the model in evaluation mode."""
-    model.eval()
     if len(rows) == 0:
+        model.eval()
         return torch.zeros(0, model.encoder.dim, device=model.device)
-    together = ranks.current()
-    own = rows[together.part(len(rows))]
-    return together.gather(torch.cat([model.encode(x) for (x,) in views.stream(clean_draws(own, CHUNK))]), len(rows))
+    return _encoded(model.encode, model, views, rows)
 
 
-@torch.no_grad()
 def trunk(model: Model, views: Views, rows: Rows) -> Tensor:
-    """Trunk features (n, …) of rows without augmentation, with the model in evaluation mode."""
-    model.eval()
-    together = ranks.current()
-    own = rows[together.part(len(rows))]
-    return together.gather(torch.cat([model.trunk(x) for (x,) in views.stream(clean_draws(own, CHUNK))]), len(rows))
+    """Inputs of the tail (n, …) as they are."""
+    return _encoded(model.trunk, model, views, rows)
 
 
-@torch.no_grad()
 def inputs(model: Model, views: Views, rows: Rows) -> Tensor:
     """Inputs of the tail (n, …); for images, the mean over each channel."""
+
+    def mean(x: Tensor) -> Tensor:
+        h = model.trunk(x).float()
+        return h.mean(dim=(2, 3)) if h.ndim == 4 else h
+
+    return _encoded(mean, model, views, rows)
+
+
+@torch.no_grad()
+def _encoded(encode: Callable[[Tensor], Tensor], model: Model, views: Views, rows: Rows) -> Tensor:
     model.eval()
     together = ranks.current()
     own = rows[together.part(len(rows))]
-    parts = [model.trunk(x).float() for (x,) in views.stream(clean_draws(own, CHUNK))]
-    flat = torch.cat([part.mean(dim=(2, 3)) if part.ndim == 4 else part for part in parts])
-    return together.gather(flat, len(rows))
+    return together.gather(torch.cat([encode(x) for (x,) in views.stream(clean_draws(own, CHUNK))]), len(rows))
