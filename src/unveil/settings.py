@@ -139,7 +139,8 @@ class Stage:
     passes: int = 1
     """How often an epoch goes through the items: more for few items, so that an epoch is worth its evaluation."""
     steps: int | None = None
-    """About how many steps the stage has: the passes follow from it. None: as `passes` says."""
+    """About how many steps the stage has, at least one pass in an epoch: the passes follow from it. None: as `passes`
+    says."""
     batch: int = 128
     optimizer: Literal["sgd", "adam"] = "sgd"
     """adam has no use for `momentum` and `nesterov`."""
