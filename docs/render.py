@@ -23,13 +23,13 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks import claims, cluster_tables, hardness, own_bars, own_tables, reliability  # noqa: E402
+from benchmarks import claims, cluster_tables, hardness, own_bars, own_tables, parameters, reliability  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
 BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts",
-              "dimensions", "images", "hardness")  # fmt: skip
+              "dimensions", "images", "hardness", "parameters")  # fmt: skip
 RELIABILITY = ("faults", "coverage", "mutants", "stability")
 KINDS = "|".join(
     (*RELIABILITY, "table", "tried", "paper", "claims", *BENCHMARKS, *OWN_DATA, *REVIEW, *cluster_tables.TABLES)
@@ -352,6 +352,7 @@ MAKERS = {
     "dimensions": stored(own_tables.dimensions),
     "images": stored(own_tables.small_images),
     "hardness": stored(hardness.table),
+    "parameters": parameters.table,
     **{kind: own_data(kind) for kind in OWN_DATA},
     **cluster_tables.TABLES,
 }

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import claims, hardness, literal, own_speed, review, small_data
+from benchmarks import claims, hardness, literal, own_speed, parameters, review, small_data
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -275,3 +275,17 @@ def test_how_hard_the_negatives_of_the_variants_are() -> None:
     added, stored = (labelled / 0.05).exp().sum(dim=1), (z @ queue_u.T / 0.05).exp().sum(dim=1)
     assert found["v3"]["share"] == pytest.approx(float((added / (added + stored)).mean()), abs=1e-3)
     assert found["v5"]["cosine"] < found["v3"]["cosine"] < found[""]["cosine"] < found["v4"]["cosine"]
+
+
+def test_the_parameter_figures_in_one_table_and_one_picture(tmp_path: Path) -> None:
+    assert parameters.table(tmp_path) == "*Not measured yet.*"
+    head = "row,seeds,acc_mean,acc_std\n"
+    (tmp_path / "k1.csv").write_text(f"{head}pseudo-positives k1 = 1,2,60.04,0.5\npseudo-positives k1 = 50,2,68.46,\n")
+    (tmp_path / "rounds.csv").write_text(f"{head}iterations of HNG N = 0,1,68.0,\n")
+    lines = parameters.table(tmp_path).splitlines()
+    assert lines[2].startswith("| pseudo-positives k1 | 50")
+    assert lines[2].endswith("| 1: 60.0, 50: **68.5** | 2 |")
+    assert len(lines) == 4
+    parameters.draw(tmp_path, tmp_path / "figures.png")
+    with Image.open(tmp_path / "figures.png") as picture:
+        assert picture.width > 1000
