@@ -2,12 +2,15 @@
 
 import csv
 import tomllib
+from collections import Counter
 from pathlib import Path
 
+from unveil.experiments.summary import SMALL
+
 ROOT = Path(__file__).resolve().parent.parent
-LIKELY, SMALL = 0.05, 0.5
-"""An effect is reproduced where seeds alone would give it more seldom than this, and it is at least half as large; of
-less than half a point in the paper there is none."""
+LIKELY = 0.05
+"""An effect that seeds alone would give more often than this is undecided."""
+VERDICTS = ("reproduced", "in sign", "not", "undecided", "no effect in the paper")
 DATA = {
     "desk-cifar10": "CIFAR-10, from scratch",
     "desk-cifar100": "CIFAR-100, from scratch",
@@ -20,16 +23,18 @@ def verdict(paper: float, here: float, chance: float | None) -> str:
     """How much of an effect of the paper is found here."""
     if abs(paper) < SMALL:
         return "no effect in the paper"
+    if chance is None or chance >= LIKELY:
+        return "undecided"
     if here * paper <= 0:
         return "not"
-    certain = chance is not None and chance < LIKELY
-    return "reproduced" if certain and abs(here) >= abs(paper) / 2 else "in sign"
+    return "reproduced" if abs(here) >= abs(paper) / 2 else "in sign"
 
 
 def table(folder: Path) -> str:
-    """A line for each claim and data set of which there are records."""
+    """How many claims are found, and a line for each claim and data set of which there are records."""
     claims = tomllib.loads((ROOT / "docs" / "claims.toml").read_text(encoding="utf-8"))["claim"]
     lines = ["| the paper's claim | on | beside | in the paper | here | seeds | p | | records |", "|---" * 9 + "|"]
+    said: Counter[str] = Counter()
     for claim in claims:
         for data, name in DATA.items():
             path = folder / data / f"{claim['table']}.csv"
@@ -40,6 +45,10 @@ def table(folder: Path) -> str:
                     chance = float(row["p"]) if row["p"] else None
                     p = "" if chance is None else "< 0.001" if chance < 0.001 else f"{chance:.3f}"
                     cells = [claim["text"], name, row["beside"], f"{paper:+.1f}", f"{here:+.1f}", row["seeds"], p]
-                    cells += [f"**{verdict(paper, here, chance)}**", f"`results/paper/{data}/{claim['table']}.csv`"]
+                    said[found := verdict(paper, here, chance)] += 1
+                    cells += [f"**{found}**", f"`results/paper/{data}/{claim['table']}.csv`"]
                     lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) if len(lines) > 2 else "*No records yet.*"
+    if not said:
+        return "*No records yet.*"
+    counts = ", ".join(f"{said[one]} {one}" for one in VERDICTS)
+    return "\n".join([f"Of {said.total()} effects: {counts}.", "", *lines])

@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from benchmarks import claims, cluster_tables, hardness, own_bars, own_tables, parameters, reliability  # noqa: E402
 
+from unveil.experiments import experiment  # noqa: E402
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
@@ -191,7 +193,11 @@ def paper(path: Path) -> str:
     scale, _, data = path.parent.name.partition("-")
     data, _, imbalance = data.partition("-imbalance")
     options = ("" if scale == "desk" else f" --scale {scale}") + (imbalance and f" --imbalance {imbalance}")
-    return f"{file.read_text(encoding='utf-8').strip()}\n\n`unveil paper {path.name} --data {data}{options}`"
+    text = file.read_text(encoding="utf-8").strip()
+    seeds = max(int(line.split(" | ")[1]) for line in text.splitlines()[2:])
+    if seeds != experiment.scale(scale, data).seeds:
+        options += f" --seeds {seeds}"
+    return f"{text}\n\n`unveil paper {path.name} --data {data}{options}`"
 
 
 def fit(path: Path) -> str:

@@ -250,8 +250,8 @@ def test_little_data_is_measured() -> None:
     [
         (5.5, 4.0, 0.01, "reproduced"),
         (-5.5, -4.0, 0.01, "reproduced"),
-        (5.5, 4.0, 0.2, "in sign"),
-        (5.5, 4.0, None, "in sign"),
+        (5.5, 4.0, 0.2, "undecided"),
+        (5.5, -4.0, None, "undecided"),
         (5.5, 0.8, 0.01, "in sign"),  # far smaller
         (5.5, -0.8, 0.01, "not"),
         (0.1, -0.8, 0.01, "no effect in the paper"),

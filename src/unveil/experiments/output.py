@@ -77,7 +77,7 @@ def _csv(plan: Plan) -> str:
     for line in summarise(plan):
         values = [f"{d[s]:.3f}" if s in d else "" for s in SCORES for d in (line.mean, line.spread)]
         numbers = (None if line.effect is None else line.effect[0], line.paper_effect, line.chance)
-        compared = ["" if number is None else f"{number:.4f}" for number in numbers]
+        compared = ["" if number is None else f"{number:.7f}" for number in numbers]
         paper = "" if line.paper is None else line.paper[0]
         writer.writerow([line.row.name, line.seeds, *values, paper, line.against, *compared])
     return text.getvalue()

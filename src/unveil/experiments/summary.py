@@ -10,6 +10,8 @@ from scipy import stats
 from unveil.experiments.experiment import Row
 from unveil.experiments.plan import Plan
 
+SMALL = 0.5
+"""An effect in the paper of fewer points counts as none."""
 SCORES = ("acc", "nmi", "test_acc", "known_acc", "open_all", "open_old", "open_new")
 
 
@@ -51,7 +53,7 @@ class Line:
         """Whether the sign of the paper's effect is found here, and whether seeds alone could have given it."""
         if self.effect is None or self.paper_effect is None:
             return ""
-        if abs(self.paper_effect) < 0.05:
+        if abs(self.paper_effect) < SMALL:
             return "no effect in the paper"
         sign = "same sign" if self.effect[0] * self.paper_effect > 0 else "other sign"
         if self.chance is None:
