@@ -59,10 +59,12 @@ def shown(plan: Plan) -> Table:
 
 
 def write(plan: Plan, folder: Path) -> list[Path]:
-    """NAME.md, .csv, .tex and .png in the folder."""
+    """NAME.md (without empty columns), .csv, .tex and .png in the folder."""
     name = plan.experiment.name
-    lines = [f"| {' | '.join(row)} |" for row in (HEADER, *cells(plan))]
-    markdown = "\n".join([lines[0], "|---" * len(HEADER) + "|", *lines[1:]]) + "\n"
+    rows = cells(plan)
+    kept = [index for index in range(len(HEADER)) if index < 3 or any(row[index] for row in rows)]
+    lines = [f"| {' | '.join(row[index] for index in kept)} |" for row in (HEADER, *rows)]
+    markdown = "\n".join([lines[0], "|---" * len(kept) + "|", *lines[1:]]) + "\n"
     written = {f"{name}.md": markdown, f"{name}.csv": _csv(plan), f"{name}.tex": _latex(plan)}
     for file, text in written.items():
         files.write(folder / file, text)
