@@ -23,7 +23,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks import claims, cluster_tables, hardness, own_bars, own_tables, parameters, reliability  # noqa: E402
+from benchmarks import claims, cluster_tables, hardness, own_bars, own_tables, parameters, reliability, tuning  # noqa: E402
 
 from unveil.experiments import experiment  # noqa: E402
 
@@ -31,7 +31,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
 BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts",
-              "dimensions", "images", "hardness", "parameters")  # fmt: skip
+              "dimensions", "images", "hardness", "parameters", "tuning")  # fmt: skip
 RELIABILITY = ("faults", "coverage", "mutants", "stability")
 KINDS = "|".join(
     (*RELIABILITY, "table", "tried", "paper", "claims", *BENCHMARKS, *OWN_DATA, *REVIEW, *cluster_tables.TABLES)
@@ -359,6 +359,7 @@ MAKERS = {
     "images": stored(own_tables.small_images),
     "hardness": stored(hardness.table),
     "parameters": parameters.table,
+    "tuning": tuning.table,
     **{kind: own_data(kind) for kind in OWN_DATA},
     **cluster_tables.TABLES,
 }

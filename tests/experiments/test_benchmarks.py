@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import claims, hardness, literal, own_speed, parameters, review, small_data
+from benchmarks import claims, hardness, literal, own_speed, parameters, review, small_data, tuning
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -289,3 +289,21 @@ def test_the_parameter_figures_in_one_table_and_one_picture(tmp_path: Path) -> N
     parameters.draw(tmp_path, tmp_path / "figures.png")
     with Image.open(tmp_path / "figures.png") as picture:
         assert picture.width > 1000
+
+
+def test_the_tries_of_every_system_in_one_table(tmp_path: Path) -> None:
+    assert tuning.table(tmp_path) == "*Not measured yet.*"
+    lines = [
+        "row,acc_mean",
+        "as it is: RS,50.0",
+        "random head: RS,40.04",
+        "as it is: NCL,55.0",
+        "random head: NCL,56.0",
+    ]
+    (tmp_path / "tuning.csv").write_text("\n".join(lines))
+    (tmp_path / "tuning-own.csv").write_text("row,acc_mean\nRS: the largest feature,50.7\n")
+    assert tuning.table(tmp_path).splitlines()[2:] == [
+        "| RS | 50.0 | 40.0 | the largest feature: **50.7** |",
+        "| NCL | 55.0 | **56.0** |  |",
+    ]
+    assert tuning.best(tmp_path) == {"RS": "the largest feature", "NCL": "random head"}
