@@ -1,4 +1,4 @@
-"""What each system reached with every try on known classes, from the tables `tuning` and `tuning-own` of `unveil paper`."""
+"""What each system reached with every try on known classes: `unveil paper tuning` and `tuning-own`."""
 
 import csv
 from pathlib import Path
@@ -17,11 +17,6 @@ def tries(folder: Path) -> dict[str, dict[str, float]]:
                 system, what = (first, second) if system_first else (second, first)
                 found.setdefault(system, {})[what] = float(row["acc_mean"])
     return found
-
-
-def best(folder: Path) -> dict[str, str]:
-    """By system: its best try."""
-    return {system: max(of_system, key=of_system.__getitem__) for system, of_system in tries(folder).items()}
 
 
 def table(folder: Path) -> str:

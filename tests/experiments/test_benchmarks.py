@@ -306,4 +306,3 @@ def test_the_tries_of_every_system_in_one_table(tmp_path: Path) -> None:
         "| RS | 50.0 | 40.0 | the largest feature: **50.7** |",
         "| NCL | 55.0 | **56.0** |  |",
     ]
-    assert tuning.best(tmp_path) == {"RS": "the largest feature", "NCL": "random head"}
