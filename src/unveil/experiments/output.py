@@ -119,6 +119,7 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
             runs = [record["acc_by_epoch"] for record in plan.records(line.row)]
             axes.plot(*zip(*_mean_by_epoch(runs), strict=True), ".-", label=line.row.name)
         axes.set(xlabel="epochs of discovery", ylabel="ACC %")
+        axes.locator_params(axis="x", integer=True)
         axes.legend()
     else:
         positions = list(range(len(lines)))[::-1]
