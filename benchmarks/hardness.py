@@ -4,8 +4,8 @@
     python -m benchmarks.hardness runs/paper/…/ncl-…-seed0 --out results/hng-hardness.json
 
 Queues and queries are drawn from the run's features as a step would meet them. For each variant: the mean cosine of a
-query with the negatives that are added, and their share of the denominator of the contrastive loss (Eq. 14), which is
-also their share of the force that pushes the query away.
+query with the negatives that are added, and their share of the denominator of the contrastive loss, which is also
+their share of the force that pushes the query away.
 """
 
 import argparse

@@ -150,10 +150,12 @@ class Baseline(Method):
 
     def pairs_of(self, out: Outputs) -> Tensor:
         """The positive pairs of a batch."""
-        z_u, z_l = out.z[out.labelled :], out.z[: out.labelled]
-        return chosen_pairs(z_u, z_l, out.y, self.config, self.model.novel_head.out_features)
+        return self._chosen(out.z[out.labelled :], out.z[: out.labelled], out.y)
 
     def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor, h_u: Callable[[], Tensor]) -> Tensor:
+        return self._chosen(z_u, z_l, y)
+
+    def _chosen(self, z_u: Tensor, z_l: Tensor, y: Tensor) -> Tensor:
         return chosen_pairs(z_u, z_l, y, self.config, self.model.novel_head.out_features)
 
     def advice_on_pairs(self) -> list[str]:
