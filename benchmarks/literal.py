@@ -1,7 +1,7 @@
 """The published procedure, step by step as it is described: the slow side of every ratio.
 
 Images are augmented one at a time with Pillow, the two views go through the network in two passes, BatchNorm of the
-frozen layers stays in training mode, neighbours come from full sorts, and hard negatives and supervised targets from
+frozen layers stays in training mode, neighbors come from full sorts, and hard negatives and supervised targets from
 Python loops over the samples.
 """
 

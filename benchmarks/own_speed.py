@@ -22,7 +22,7 @@ SIZES = (10_000, 50_000, 200_000, 1_000_000)
 
 
 def write(path: Path, rows: int, seed: int = 0) -> np.ndarray:
-    """Overlapping classes: neighbours are right, and k-means errs. Returns the class of each row."""
+    """Overlapping classes: neighbors are right, and k-means errs. Returns the class of each row."""
     draw = np.random.default_rng(seed)
     centers = draw.normal(size=(CLASSES, DIMS)).astype(np.float32)
     y = draw.integers(0, CLASSES, rows)

@@ -85,7 +85,7 @@ class Augment:
     """Vectors: move up to this share of the way to the nearest item of the batch."""
     first_view: Literal["random", "clean"] = "random"
     """`clean`: of two views only the second is augmented. With vectors it always is so: perturbed features make poor
-    neighbours."""
+    neighbors."""
     pretraining: bool = True
     """Augment the one view of the rotation and supervised stages too."""
 

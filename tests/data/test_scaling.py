@@ -72,7 +72,7 @@ def test_dropped_features_are_at_their_mean() -> None:
     torch.testing.assert_close(other[~lost], clean[~lost])
 
 
-def test_mixed_items_lie_on_the_way_to_their_nearest_neighbour() -> None:
+def test_mixed_items_lie_on_the_way_to_their_nearest_neighbor() -> None:
     config, cpu = Data(name="v"), torch.device("cpu")
     views = make_views(Items.of(X), config, Augment(mix=0.6), cpu, workers=0)
     ((clean, other),) = views.stream([Draw(np.arange(50), (None, 3))])

@@ -23,7 +23,7 @@ def test_kmeans_the_method_and_its_variations_are_compared() -> None:
     assert varied.discovery == SETTINGS.discovery
 
 
-def test_unbalanced_classes_get_fewer_neighbours() -> None:
+def test_unbalanced_classes_get_fewer_neighbors() -> None:
     candidate = candidates(SETTINGS)[2]
     assert fitted_to_sizes(candidate, np.repeat([0, 1], 55), SETTINGS) == candidate
     changed = fitted_to_sizes(candidate, np.repeat([0, 1], [100, 10]), SETTINGS)

@@ -111,7 +111,7 @@ def test_equal_cosines_with_hard_negatives() -> None:
 
 
 @pytest.mark.parametrize("k", [1, 5, 20])
-def test_published_targets_lose_the_mass_of_the_displaced_neighbour(k: int) -> None:
+def test_published_targets_lose_the_mass_of_the_displaced_neighbor(k: int) -> None:
     one = torch.ones(4, 6, dtype=torch.float64)  # all cosines are equal: the view is among the first k
     value = neighborhood_contrastive(one, one, one.repeat(5, 1), k=k, alpha=0.2, view_among_neighbors=True)
     mass = 0.2 + 0.8 * (k - 1) / k
@@ -125,7 +125,7 @@ def test_published_targets_are_the_papers_where_the_view_is_far_away() -> None:
 
 @every
 @pytest.mark.parametrize("temperature", [0.05, 0.5])
-def test_without_neighbours_it_is_plain_contrastive(loss: Loss, temperature: float) -> None:
+def test_without_neighbors_it_is_plain_contrastive(loss: Loss, temperature: float) -> None:
     z, z_hat, queue = normal(0, 5, 8), normal(1, 5, 8), normal(2, 12, 8)
     view, others = F.cosine_similarity(z, z_hat), F.cosine_similarity(z[:, None], queue[None], dim=2)
     logits = torch.cat([view[:, None], others], dim=1) / temperature
@@ -137,7 +137,7 @@ def test_without_neighbours_it_is_plain_contrastive(loss: Loss, temperature: flo
     assert float(value) == pytest.approx(float(expected), abs=1e-10)
 
 
-def test_alpha_one_ignores_the_neighbours_and_alpha_zero_the_view() -> None:
+def test_alpha_one_ignores_the_neighbors_and_alpha_zero_the_view() -> None:
     z, z_hat, queue = normal(0, 5, 8), normal(1, 5, 8), normal(2, 12, 8)
     values = {alpha: float(neighborhood(z, z_hat, queue, alpha=alpha)) for alpha in (0.0, 0.3, 1.0)}
     assert values[1.0] == pytest.approx(float(neighborhood(z, z_hat, queue, k=0)), abs=1e-10)

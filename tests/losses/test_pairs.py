@@ -49,7 +49,7 @@ def test_ranking_looks_at_the_set_and_not_the_order() -> None:
 
 @given(batch=batches, dim=st.integers(2, 16), seed=seeds, k=st.integers(0, 12))
 @thorough
-def test_nearest_pairs_are_the_union_of_neighbourhoods(batch: int, dim: int, seed: int, k: int) -> None:
+def test_nearest_pairs_are_the_union_of_neighborhoods(batch: int, dim: int, seed: int, k: int) -> None:
     z = normal(seed, batch, dim)
     assert nearest_pairs(z, k).tolist() == literal.nearest_pairs(z, k)
 

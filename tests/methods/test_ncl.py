@@ -87,7 +87,7 @@ def test_no_batch_is_too_small(pairs: str, consistency_rows: str, filled: bool, 
         ({"k1_fraction": 0.25}, 2000, 5, 100),
     ],
 )
-def test_default_number_of_neighbours(options: dict[str, Any], queue: int, novel: int, expected: int) -> None:
+def test_default_number_of_neighbors(options: dict[str, Any], queue: int, novel: int, expected: int) -> None:
     assert NCLSettings(**options).neighbors(queue, novel) == expected
 
 
@@ -146,7 +146,7 @@ def test_contrastive_terms_are_those_of_the_losses(hng: bool, epoch: int, view_a
     assert (terms["ncl"].item() > without.item() + 1e-3) == active  # more negatives cost more
 
 
-def test_the_published_neighbours_are_another_loss() -> None:
+def test_the_published_neighbors_are_another_loss() -> None:
     values = []
     for view_among_neighbors in (False, True):
         method = make(hng=False, view_among_neighbors=view_among_neighbors)

@@ -38,7 +38,7 @@ def semi_kmeans(
 ) -> Clusters:
     """k-means of `x` with `clusters` clusters, the first of which are the classes of the labelled rows.
 
-    Labelled rows stay in their class and count in its center; the other centers are initialised by k-means++ on `x`.
+    Labelled rows stay in their class and count in its center; the other centers start from k-means++ on `x`.
     """
     rows = spread_rows(len(x), SAMPLE)
     sample, classes = np.ascontiguousarray(x[rows], dtype=np.float32), int(y.max()) + 1 if len(y) else 0

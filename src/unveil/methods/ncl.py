@@ -102,7 +102,7 @@ class NCL(Baseline):
     """
 
     Settings: ClassVar[type[MethodSettings]] = NCLSettings
-    variations = (Variation("many neighbours", {"k1_fraction": 0.5}, "with five times as many neighbors"),)
+    variations = (Variation("many neighbors", {"k1_fraction": 0.5}, "with five times as many neighbors"),)
     config: NCLSettings
 
     def __init__(self, model: Model, context: Context) -> None:

@@ -23,14 +23,14 @@ unfold();
   const isKnown = (label) => label < data.known;
   const inGroup = (point) => alone === null || (alone === "known" ? isKnown(point[LABEL]) : point[LABEL] === alone);
 
-  function colours() {
+  function colors() {
     const style = getComputedStyle(document.documentElement);
     const token = (name) => style.getPropertyValue(name).trim();
     const dots = data.hues.map((hue) => `oklch(${token("--dot-l")} ${token("--dot-c")} ${hue})`);
     return { ink: token("--ink"), muted: token("--muted"), dots };
   }
 
-  // One shape does not tell many colours apart, least of all to people who see few of them.
+  // One shape does not tell many colors apart, least of all to people who see few of them.
   function mark(x, y, shape, r) {
     pen.beginPath();
     if (shape === 1) pen.rect(x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8);
@@ -52,7 +52,7 @@ unfold();
   }
 
   function paint() {
-    const colour = colours(), ratio = window.devicePixelRatio || 1;
+    const color = colors(), ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -63,14 +63,14 @@ unfold();
         const known = isKnown(point[LABEL]);
         if (known !== knownFirst) return;
         pen.globalAlpha = inGroup(point) ? (known ? 0.55 : 0.85) : 0.1;
-        pen.fillStyle = known ? colour.muted : colour.dots[point[LABEL] - data.known];
+        pen.fillStyle = known ? color.muted : color.dots[point[LABEL] - data.known];
         mark(...places[i], known ? 0 : (point[LABEL] - data.known) % 4, known ? size * 0.8 : size);
         pen.fill();
       });
     }
     pen.globalAlpha = 1;
     if (current < 0) return;
-    pen.strokeStyle = colour.ink;
+    pen.strokeStyle = color.ink;
     pen.lineWidth = 2;
     mark(...places[current], 0, size + 4);
     pen.stroke();
