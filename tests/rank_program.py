@@ -169,6 +169,9 @@ def main(folder: Path) -> dict[str, Any]:
         fewer = ["rotation.epochs=0", "supervised.epochs=0", "discovery.epochs=1"]
         result[method] = trained(method, *fewer, *(["method.similarity.epochs=1"] if method in ("mcl", "kcl") else []))
     result["one rotation"] = trained("ncl", "rotation.rotations=one", "rotation.epochs=1", "discovery.epochs=1")
+    result["two views"] = trained(
+        "ncl", "rotation.rotations=one", "rotation.views_weight=1", "rotation.epochs=1", "discovery.epochs=1"
+    )
     result["cached"] = cached(folder / "cached")
     result["interrupted"] = interrupted(folder / "interrupted", at=ALONE)
     result["whole"] = interrupted(folder / "whole", at=None)

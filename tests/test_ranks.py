@@ -113,7 +113,7 @@ def test_features_and_scores_count_every_item_once(outcomes: list[dict[str, Any]
     assert first["known_acc"] == pytest.approx(alone["known_acc"], abs=0.02)
 
 
-@pytest.mark.parametrize("method", [*METHODS, "one rotation"])
+@pytest.mark.parametrize("method", [*METHODS, "one rotation", "two views"])
 def test_every_method_has_the_losses_of_one_process(method: str, outcomes: list[dict[str, Any]]) -> None:
     alone, first, second = (outcome[method]["losses"] for outcome in outcomes)
     assert_same_losses(alone, first)

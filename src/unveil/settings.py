@@ -181,6 +181,20 @@ class Rotation(Stage):
     """All four rotations of each image of a batch, or one drawn for each."""
     known_weight: float = 0.0
     """Weight of a cross-entropy on the known classes trained at the same time (0: pure self-supervision)."""
+    views_weight: float = 0.0
+    """Weight of a contrastive loss, on a projection of the features, that tells two views of one image from views of
+    other images (0: rotations alone, as in the paper)."""
+    views_temperature: float = 0.2
+    """Divides the cosines of that loss."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(self.views_weight >= 0, f"views_weight is {self.views_weight}: give 0 or more")
+        expect(self.views_temperature > 0, f"views_temperature is {self.views_temperature}: give a positive number")
+        expect(
+            self.rotations == "one" or not self.views_weight,
+            "views_weight compares images with one turn each: set rotations=one",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from unveil import rng
 from unveil.data.loader import Batch
+from unveil.losses import batch_contrastive
 from unveil.methods.method import Method
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
@@ -13,28 +14,40 @@ from unveil.settings import Rotation as RotationSettings
 
 
 class Rotation(Method):
-    """Four-way classification of the turn; optionally the known classes at the same time."""
+    """Four-way classification of the turn; optionally the known classes, and views of one image, at the same time."""
 
     def __init__(self, model: Model, config: RotationSettings) -> None:
         super().__init__(model)
-        self.config = config
-        self.rotation_head = linear_head(model.encoder.dim, 4, rng.generator(config.seed, "rotation head"))
+        self.config, dim = config, model.encoder.dim
+        self.rotation_head = linear_head(dim, 4, rng.generator(config.seed, "rotation head"))
+        self.project = _projection(dim, config.seed) if config.views_weight else nn.Identity()
+
+    @property
+    def n_views(self) -> int:
+        """Views of each image in a batch."""
+        return 2 if self.config.views_weight else 1
 
     def trained(self) -> list[nn.Parameter]:
-        return [*self.model.encoder.parameters(), *self.model.known_head.parameters(), *self.rotation_head.parameters()]
+        parts = self.model.encoder, self.model.known_head, self.rotation_head, self.project
+        return [parameter for part in parts for parameter in part.parameters()]
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
+        config = self.config
         x, turns = self._turned(batch)
-        z = batch.whole(self.model.encode(x), copies=4 if self.config.rotations == "all" else 1)
+        z = batch.whole(self.model.encode(x), copies=len(turns) // batch.size)
         losses = {"rotation": F.cross_entropy(self.rotation_head(z), turns)}
-        if self.config.known_weight and batch.labelled:
+        if config.known_weight and batch.labelled:
             # the labelled rows come first; with all four turns of each image these are the upright copies
             known = F.cross_entropy(self.model.known_head(z[: batch.labelled]), batch.y)
-            losses["known"] = self.config.known_weight * known
+            losses["known"] = config.known_weight * known
+        if config.views_weight:
+            items = torch.arange(batch.size, device=z.device).repeat(2)
+            apart = batch_contrastive(self.project(z), items[:, None] == items, temperature=config.views_temperature)
+            losses["views"] = config.views_weight * apart
         return losses
 
     def _turned(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The turned images of this process, and the turns of the whole batch."""
+        """The turned images of this process, and the turns of the whole batch. Views of one image have one turn."""
         x = batch.views[0]
         if self.config.rotations == "all":
             copies = torch.cat([torch.rot90(x, turn, (2, 3)) for turn in range(4)])  # (4 B, C, h, w)
@@ -42,7 +55,8 @@ class Rotation(Method):
             return _channels_last(copies), turns
         generator = rng.generator(self.config.seed, "rotation", batch.epoch, batch.step, device=x.device)
         turns = torch.randint(4, (batch.size,), generator=generator, device=x.device)
-        return turned(x, turns[batch.part]), turns
+        views = [turned(view, turns[batch.part]) for view in batch.views]
+        return _channels_last(torch.cat(views)) if len(views) > 1 else views[0], turns.repeat(len(views))
 
 
 def turned(x: Tensor, turns: Tensor) -> Tensor:
@@ -57,3 +71,9 @@ def turned(x: Tensor, turns: Tensor) -> Tensor:
 
 def _channels_last(x: Tensor) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last)
+
+
+def _projection(dim: int, seed: int) -> nn.Sequential:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(rng.number(seed, "projection of views"))
+        return nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, max(1, dim // 2)))

@@ -36,12 +36,12 @@ from unveil.training.training import Training
 
 
 def pretrain_rotation(training: Training) -> None:
-    """Self-supervision on all items: predict the rotation of each image."""
+    """Self-supervision on all items: the rotation of each image, and where the recipe says so two views of it."""
     config, task = training.settings.rotation, training.task
     if config.epochs == 0:
         return
     method = Rotation(training.model, config).to(training.device)
-    loader = _loader(training, config, np.arange(len(task)), config.seed, n_views=1)
+    loader = _loader(training, config, np.arange(len(task)), config.seed, n_views=method.n_views)
     train_or_reuse(training, "rotation", config, method, loader, with_labels=config.known_weight > 0)
     training.trunk_by = training.trained_by
 
