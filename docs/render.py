@@ -10,7 +10,8 @@ of the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `c
 `fit`, `small`, `inputs`, `counts`, `dimensions` and `images` those on own data, `reviewers` and `continued` what
 simulated reviewers reached, `review` how quick the review page is, those of benchmarks/cluster_tables.py what was
 measured beyond one machine, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper,
-`claims` the paper's claims. With --check nothing is written, and the exit code says whether a page is out of date.
+`claims` the paper's claims, `from-scratch` what training from scratch reaches. With --check nothing is written, and the
+exit code says whether a page is out of date.
 """
 
 import json
@@ -23,7 +24,17 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from benchmarks import claims, cluster_tables, hardness, own_bars, own_tables, parameters, reliability, tuning  # noqa: E402
+from benchmarks import (  # noqa: E402
+    claims,
+    cluster_tables,
+    from_scratch,
+    hardness,
+    own_bars,
+    own_tables,
+    parameters,
+    reliability,
+    tuning,
+)
 
 from unveil.experiments import experiment  # noqa: E402
 
@@ -31,7 +42,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
 BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts",
-              "dimensions", "images", "hardness", "parameters", "tuning")  # fmt: skip
+              "dimensions", "images", "hardness", "parameters", "tuning", "from-scratch")  # fmt: skip
 RELIABILITY = ("faults", "coverage", "mutants", "stability")
 KINDS = "|".join(
     (*RELIABILITY, "table", "tried", "paper", "claims", *BENCHMARKS, *OWN_DATA, *REVIEW, *cluster_tables.TABLES)
@@ -360,6 +371,7 @@ MAKERS = {
     "hardness": stored(hardness.table),
     "parameters": parameters.table,
     "tuning": tuning.table,
+    "from-scratch": from_scratch.table,
     **{kind: own_data(kind) for kind in OWN_DATA},
     **cluster_tables.TABLES,
 }
