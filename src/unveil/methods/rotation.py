@@ -20,7 +20,9 @@ class Rotation(Method):
         super().__init__(model)
         self.config, dim = config, model.encoder.dim
         self.rotation_head = linear_head(dim, 4, rng.generator(config.seed, "rotation head"))
-        self.project = _projection(dim, config.seed) if config.views_weight else nn.Identity()
+        self.project: nn.Module = nn.Identity()
+        if config.views_weight:
+            self.project = _projection(dim, rng.generator(config.seed, "projection of views"))
 
     @property
     def n_views(self) -> int:
@@ -73,7 +75,5 @@ def _channels_last(x: Tensor) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last)
 
 
-def _projection(dim: int, seed: int) -> nn.Sequential:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(rng.number(seed, "projection of views"))
-        return nn.Sequential(nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, max(1, dim // 2)))
+def _projection(dim: int, generator: torch.Generator) -> nn.Sequential:
+    return nn.Sequential(linear_head(dim, dim, generator), nn.ReLU(), linear_head(dim, max(1, dim // 2), generator))
