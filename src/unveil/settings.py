@@ -222,9 +222,11 @@ class Discovery(Stage):
     unlabelled_batch: int | None = None
     """Methods that use no labelled items (kcl, mcl, dtc): samples in a batch, and an epoch is one pass over the
     unlabelled items. None: the same unlabelled items in the same number of batches as other methods get."""
-    novel_head: Literal["random", "kmeans", "inputs", "weights"] = "random"
+    novel_head: Literal["random", "kmeans", "inputs", "neighbors", "weights"] = "random"
     """How the novel head starts: at random (paper), from k-means clusters of the features, or of what goes into the
-    part that trains, which is better where that part knows little yet; weights: as in the file `encoder.weights`."""
+    part that trains, which is better where that part knows little yet; neighbors: from the clusters that the method
+    neighbor-consensus finds in the features, for classes that are no round clouds; weights: as in the file
+    `encoder.weights`."""
     trunk_batchnorm: Literal["fixed", "training"] = "fixed"
     """BatchNorm of the frozen trunk. fixed: it keeps the statistics of pre-training. training: it normalises by each
     batch, and its running statistics move (published code)."""

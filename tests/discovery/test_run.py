@@ -162,6 +162,22 @@ def test_another_method_reuses_the_kmeans_of_its_seed(tmp_path: Path) -> None:
     assert content(tmp_path / "store") == stored
 
 
+def test_the_novel_head_may_start_from_clusters_of_the_neighbor_graph(tmp_path: Path) -> None:
+    start, plain = (
+        ["discovery.novel_head=neighbors", "discovery.lr=1e-9", "discovery.epochs=1"],
+        [*VECTORS[1:], "encoder.width=128", "data.per_class=100"],
+    )
+    consensus = go(tmp_path, *plain, "discovery.method=neighbor-consensus", name="consensus")
+    started = go(tmp_path, *plain, *start, name="started")
+    kmeans = go(tmp_path, *plain, "discovery.novel_head=kmeans", *start[1:], name="kmeans")
+    accuracies = [record["metrics"]["acc"] for record in (consensus, started, kmeans)]
+    assert accuracies[0] > accuracies[2] + 0.02  # without training each keeps the accuracy of its start
+    assert abs(accuracies[1] - accuracies[0]) < abs(accuracies[1] - accuracies[2])
+    stored = content(tmp_path / "store")
+    go(tmp_path, *plain, *start, "discovery.method=baseline", name="again")
+    assert content(tmp_path / "store") == stored
+
+
 def test_another_seed_reuses_the_stored_training(tmp_path: Path) -> None:
     first = go(tmp_path, "supervised.epochs=1", name="a")
     stored = content(tmp_path / "store")

@@ -174,6 +174,20 @@ def test_a_head_from_kmeans_predicts_the_clusters(length: float) -> None:
     assert float((logits.amax(dim=1) - logits.amin(dim=1)).mean()) == pytest.approx(10, rel=1e-4)
 
 
+def test_a_head_from_clusters_that_are_not_round_predicts_them() -> None:
+    draws = torch.randn(2, 400, generator=generator())
+    labels = torch.arange(400) % 2
+    side = 2.0 * labels - 1
+    z = torch.stack([side + 2 * draws[0], 0.3 * side + 0.05 * draws[1], torch.full((400,), 20.0)], dim=1)
+    right = []
+    for round_clusters in (True, False):
+        head = linear_head(3, 2, generator())
+        start_from_clusters(head, z, labels, round_clusters=round_clusters)
+        right.append(float((head(z).argmax(dim=1) == labels).float().mean()))
+    assert right[0] < 0.8
+    assert right[1] > 0.98
+
+
 def small_model() -> Model:
     encoder = build(SMALL, IMAGE)
     lived_in(encoder)

@@ -93,8 +93,11 @@ class NeighborConsensus(Method):
         super().__init__(model)
         self.context, self.config = context, context.settings_as(NeighborConsensusSettings)
 
-    @torch.no_grad()
     def after_epoch(self) -> None:
+        self.model.novel_head = self.vote()
+
+    @torch.no_grad()
+    def vote(self) -> NeighborVote:
         """Find the clusters, and let them vote."""
         context, config, head = self.context, self.config, self.model.novel_head
         mixed = context.recognised is not None
@@ -111,8 +114,7 @@ class NeighborConsensus(Method):
         if mixed:
             z, clusters = np.concatenate([z_known, z]), np.concatenate([labels[known], n_known + clusters])
             certainty = np.concatenate([np.ones(len(known), dtype=np.float32), certainty])
-        vote = NeighborVote.of(z, clusters, certainty, head.out_features, config.vote)
-        self.model.novel_head = vote.to(self.model.device)
+        return NeighborVote.of(z, clusters, certainty, head.out_features, config.vote).to(self.model.device)
 
     def _sample(self, rows: Rows) -> Rows:
         if len(rows) <= self.config.rows:

@@ -177,16 +177,28 @@ def build_head(description: Mapping[str, Any]) -> Head:
 
 
 @torch.no_grad()
-def start_from_clusters(head: nn.Linear, z: Tensor, labels: Tensor, spread: float = 10.0) -> None:
+def start_from_clusters(
+    head: nn.Linear, z: Tensor, labels: Tensor, spread: float = 10.0, *, round_clusters: bool = True
+) -> None:
     """Set the head so that its argmax is the cluster whose mean of the normalised features `z` is nearest.
 
     |z − c|² is smallest where z·c − |c|²/2 is largest; the scale makes the logits of a sample differ by about
-    `spread`, so that the first predictions are neither uniform nor saturated.
+    `spread`, so that the first predictions are neither uniform nor saturated. Where clusters are not round, distances
+    are measured in units of the spread within clusters (linear discriminant analysis).
     """
     unit = F.normalize(z.float(), dim=1)
     member = F.one_hot(labels.long(), head.out_features).to(unit)  # (n, C)
     centers = member.T @ unit / member.sum(dim=0)[:, None].clamp_min(1)
-    logits = unit @ centers.T - centers.square().sum(dim=1) / 2
+    weights = centers if round_clusters else torch.linalg.solve(_shrunk_covariance(unit - centers[labels]), centers.T).T
+    offsets = -(centers * weights).sum(dim=1) / 2
+    logits = unit @ weights.T + offsets
     scale = spread / (logits.amax(dim=1) - logits.amin(dim=1)).mean().clamp_min(1e-6)
-    head.weight.copy_(centers * scale / z.norm(dim=1).mean().clamp_min(1e-6))  # z itself is not normalised
-    head.bias.copy_(-centers.square().sum(dim=1) / 2 * scale)
+    head.weight.copy_(weights * scale / z.norm(dim=1).mean().clamp_min(1e-6))  # z itself is not normalised
+    head.bias.copy_(offsets * scale)
+
+
+def _shrunk_covariance(residuals: Tensor, shrinkage: float = 0.1) -> Tensor:
+    """(D, D): the covariance of residuals (n, D), moved toward that of a round cloud so that it can be inverted."""
+    covariance = residuals.T @ residuals / max(1, len(residuals))
+    mean = covariance.diagonal().mean().clamp_min(1e-12)
+    return covariance + shrinkage * mean * torch.eye(len(covariance), device=residuals.device)

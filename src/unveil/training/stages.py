@@ -31,7 +31,14 @@ from unveil.training import checkpoint
 from unveil.training.evaluation import warnings
 from unveil.training.guard import Guard
 from unveil.training.loop import Metrics
-from unveil.training.stored_stages import cache_trunk, kmeans, starting_point, train_or_reuse, train_stage
+from unveil.training.stored_stages import (
+    cache_trunk,
+    kmeans,
+    neighbor_clusters,
+    starting_point,
+    train_or_reuse,
+    train_stage,
+)
 from unveil.training.training import Training
 
 
@@ -101,9 +108,8 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
             )
     elif config.novel_head != "random" and not (folder is not None and (folder / checkpoint.NAME).exists()):
         z = features(model, training.views, task.unlabelled)
-        if start is None:
-            start = kmeans(training, "tail" if config.novel_head == "inputs" else "features")
-        start_from_clusters(head, z, torch.from_numpy(start).to(z.device))
+        labels = torch.from_numpy(_clusters(training) if start is None else start).to(z.device)
+        start_from_clusters(head, z, labels, round_clusters=config.novel_head != "neighbors")
     context = Context(
         settings=training.settings.method,
         seed=seed,
@@ -123,6 +129,17 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
     history = train_stage(training, "discovery", config, method, loader, folder, evaluation, made_from, guard)
     training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
     return history
+
+
+def _clusters(training: Training) -> Labels:
+    """The clusters of the unlabelled items from which the novel head starts."""
+    match training.settings.discovery.novel_head:
+        case "neighbors":
+            return neighbor_clusters(training)
+        case "inputs":
+            return kmeans(training, "tail")
+        case _:
+            return kmeans(training, "features")
 
 
 def _discovery_loader(training: Training, method: Method) -> Loader:

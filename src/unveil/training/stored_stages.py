@@ -22,7 +22,8 @@ from unveil.data.task import UNLABELLED
 from unveil.data.views import Views
 from unveil.errors import DamagedError, UnveilError
 from unveil.hardware import commit
-from unveil.methods.method import Method
+from unveil.methods.method import Context, Method
+from unveil.methods.neighbor_consensus import NeighborConsensus, NeighborConsensusSettings
 from unveil.models.inference import features, inputs
 from unveil.models.model import Model
 from unveil.numerics import Labels
@@ -151,16 +152,37 @@ def starting_point(training: Training) -> str:
 
 
 def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> Labels:
-    """k-means of the unlabelled items: on the items themselves, the inputs of the tail, or features of unit length.
-
-    With a storage the clusters are stored: every method with this seed starts from the same ones.
-    """
+    """k-means of the unlabelled items: on the items themselves, the inputs of the tail, or features of unit length."""
     task, seed = training.task, training.settings.seed
 
     def fit() -> Labels:
         points, algorithm = _points(training, where), KMeans(task.n_clusters, n_init=10, random_state=seed)
         return ranks.current().from_first(lambda: algorithm.fit(points).labels_.astype(np.int64))
 
+    return _stored_clusters(training, where, fit)
+
+
+def neighbor_clusters(training: Training) -> Labels:
+    """Clusters of the unlabelled items that neighbor consensus finds in their features."""
+    task, model = training.task, training.model
+
+    def fit() -> Labels:
+        context = Context(
+            settings=NeighborConsensusSettings(),
+            seed=training.settings.seed,
+            labels=task.labels,
+            features=lambda rows: features(model, training.views, rows),
+        )
+        vote = NeighborConsensus(model, context).vote()
+        labels = vote(context.features(task.unlabelled)).argmax(dim=1).cpu().numpy()
+        return ranks.current().from_first(lambda: labels)
+
+    return _stored_clusters(training, "neighbors", fit)
+
+
+def _stored_clusters(training: Training, where: str, fit: Callable[[], Labels]) -> Labels:
+    """What `fit` finds. With a storage it is stored: every method with this seed starts from the same clusters."""
+    task, seed = training.task, training.settings.seed
     if training.storage is None:
         return fit()
     encoder = training.model.encoder
