@@ -177,8 +177,9 @@ class Rotation(Stage):
     table: ClassVar[str] = "rotation"
     seed: int = 0
     """Its own seed, so that discovery seeds share one pre-training."""
-    rotations: Literal["all", "one"] = "all"
-    """All four rotations of each image of a batch, or one drawn for each."""
+    rotations: Literal["all", "one", "none"] = "all"
+    """All four rotations of each image of a batch, or one drawn for each; none: images stay upright, and the network
+    learns from two views of each instead (`views_weight`)."""
     known_weight: float = 0.0
     """Weight of a cross-entropy on the known classes trained at the same time (0: pure self-supervision)."""
     views_weight: float = 0.0
@@ -192,8 +193,12 @@ class Rotation(Stage):
         expect(self.views_weight >= 0, f"views_weight is {self.views_weight}: give 0 or more")
         expect(self.views_temperature > 0, f"views_temperature is {self.views_temperature}: give a positive number")
         expect(
-            self.rotations == "one" or not self.views_weight,
-            "views_weight compares images with one turn each: set rotations=one",
+            self.rotations != "all" or not self.views_weight,
+            "views_weight compares images with one turn each: set rotations=one, or none",
+        )
+        expect(
+            self.rotations != "none" or self.views_weight > 0,
+            "rotations is none, so that nothing is learned from unlabelled images: set views_weight=1",
         )
 
 

@@ -1,5 +1,7 @@
 """Self-supervision: the turn of each image, known classes, and two views of one image."""
 
+from typing import Literal
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,6 +15,7 @@ from unveil.models.heads import linear_head
 from unveil.models.model import Model
 
 B, LABELLED = 6, 2
+Turns = Literal["all", "one", "none"]
 
 
 def model() -> Model:
@@ -33,8 +36,8 @@ def batch(views: int) -> Batch:
     )
 
 
-def rotation(views_weight: float = 0.0, known_weight: float = 0.0) -> Rotation:
-    config = settings.Rotation(rotations="one", views_weight=views_weight, known_weight=known_weight)
+def rotation(views_weight: float = 0.0, known_weight: float = 0.0, rotations: Turns = "one") -> Rotation:
+    config = settings.Rotation(rotations=rotations, views_weight=views_weight, known_weight=known_weight)
     return Rotation(model(), config).eval()
 
 
@@ -69,6 +72,15 @@ def test_the_known_classes_are_learned_from_the_first_view() -> None:
         assert method.losses(given)["known"].item() == pytest.approx(expected.item(), rel=1e-5)
 
 
+def test_images_may_stay_upright() -> None:
+    method, given = rotation(views_weight=1.0, known_weight=1.0, rotations="none"), batch(2)
+    x, _ = method._turned(given)
+    assert torch.equal(x, torch.cat(given.views))
+    assert set(method.losses(given)) == {"known", "views"}
+    trained = {id(parameter) for parameter in method.trained()}
+    assert not any(id(parameter) in trained for parameter in method.rotation_head.parameters())
+
+
 def test_without_their_weight_views_cost_nothing() -> None:
     method = rotation()
     assert method.n_views == 1
@@ -90,6 +102,7 @@ def test_the_projection_is_trained() -> None:
     ("values", "message"),
     [
         ({"views_weight": 1.0}, "rotations=one"),
+        ({"rotations": "none"}, "views_weight=1"),
         ({"views_weight": -1.0, "rotations": "one"}, "views_weight"),
         ({"views_temperature": 0.0}, "views_temperature"),
         ({"epochs": -1}, "epochs"),
