@@ -177,8 +177,8 @@ class Rotation(Stage):
     table: ClassVar[str] = "rotation"
     seed: int = 0
     """Its own seed, so that discovery seeds share one pre-training."""
-    rotations: Literal["all", "one", "none"] = "all"
-    """All four rotations of each image of a batch, or one drawn for each; none: images stay upright, and the network
+    rotations: Literal["all", "one", "upright"] = "all"
+    """All four rotations of each image of a batch, or one drawn for each; upright: images stay as they are, and the network
     learns from two views of each instead (`views_weight`)."""
     known_weight: float = 0.0
     """Weight of a cross-entropy on the known classes trained at the same time (0: pure self-supervision)."""
@@ -194,11 +194,11 @@ class Rotation(Stage):
         expect(self.views_temperature > 0, f"views_temperature is {self.views_temperature}: give a positive number")
         expect(
             self.rotations != "all" or not self.views_weight,
-            "views_weight compares images with one turn each: set rotations=one, or none",
+            "views_weight compares images with one turn each: set rotations=one or rotations=upright",
         )
         expect(
-            self.rotations != "none" or self.views_weight > 0,
-            "rotations is none, so that nothing is learned from unlabelled images: set views_weight=1",
+            self.rotations != "upright" or self.views_weight > 0,
+            "rotations is upright, so that nothing is learned from unlabelled images: set views_weight=1",
         )
 
 

@@ -15,7 +15,7 @@ from unveil.models.heads import linear_head
 from unveil.models.model import Model
 
 B, LABELLED = 6, 2
-Turns = Literal["all", "one", "none"]
+Turns = Literal["all", "one", "upright"]
 
 
 def model() -> Model:
@@ -73,7 +73,7 @@ def test_the_known_classes_are_learned_from_the_first_view() -> None:
 
 
 def test_images_may_stay_upright() -> None:
-    method, given = rotation(views_weight=1.0, known_weight=1.0, rotations="none"), batch(2)
+    method, given = rotation(views_weight=1.0, known_weight=1.0, rotations="upright"), batch(2)
     x, _ = method._turned(given)
     assert torch.equal(x, torch.cat(given.views))
     assert set(method.losses(given)) == {"known", "views"}
@@ -102,7 +102,7 @@ def test_the_projection_is_trained() -> None:
     ("values", "message"),
     [
         ({"views_weight": 1.0}, "rotations=one"),
-        ({"rotations": "none"}, "views_weight=1"),
+        ({"rotations": "upright"}, "views_weight=1"),
         ({"views_weight": -1.0, "rotations": "one"}, "views_weight"),
         ({"views_temperature": 0.0}, "views_temperature"),
         ({"epochs": -1}, "epochs"),

@@ -138,7 +138,7 @@ def test_a_step_of_rotation(rotations: Any, known_weight: float, monkeypatch: py
     run(Rotation(model_of("images"), config).to(META), [batch("images", views=1)] * 2, monkeypatch)
 
 
-@pytest.mark.parametrize("rotations", ["one", "none"])
+@pytest.mark.parametrize("rotations", ["one", "upright"])
 def test_a_step_of_rotation_with_two_views(rotations: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     config = settings.Rotation(rotations=rotations, known_weight=1.0, views_weight=1.0)
     run(Rotation(model_of("images"), config).to(META), [batch("images", views=2)] * 2, monkeypatch)

@@ -31,7 +31,7 @@ class Rotation(Method):
 
     def trained(self) -> list[nn.Parameter]:
         parts = [self.model.encoder, self.model.known_head, self.project]
-        if self.config.rotations != "none":
+        if self.config.rotations != "upright":
             parts.insert(2, self.rotation_head)
         return [parameter for part in parts for parameter in part.parameters()]
 
@@ -39,7 +39,7 @@ class Rotation(Method):
         config = self.config
         x, turns = self._turned(batch)
         z = batch.whole(self.model.encode(x), copies=len(turns) // batch.size)
-        losses = {} if config.rotations == "none" else {"rotation": F.cross_entropy(self.rotation_head(z), turns)}
+        losses = {} if config.rotations == "upright" else {"rotation": F.cross_entropy(self.rotation_head(z), turns)}
         if config.known_weight and batch.labelled:
             # the labelled rows come first; with all four turns of each image these are the upright copies
             known = F.cross_entropy(self.model.known_head(z[: batch.labelled]), batch.y)
@@ -57,7 +57,7 @@ class Rotation(Method):
             copies = torch.cat([torch.rot90(x, turn, (2, 3)) for turn in range(4)])  # (4 B, C, h, w)
             turns = torch.arange(4, device=x.device).repeat_interleave(batch.size)
             return _channels_last(copies), turns
-        if self.config.rotations == "none":
+        if self.config.rotations == "upright":
             return _channels_last(torch.cat(batch.views)), torch.zeros(batch.size * 2, device=x.device)
         generator = rng.generator(self.config.seed, "rotation", batch.epoch, batch.step, device=x.device)
         turns = torch.randint(4, (batch.size,), generator=generator, device=x.device)
