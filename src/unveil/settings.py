@@ -178,8 +178,8 @@ class Rotation(Stage):
     seed: int = 0
     """Its own seed, so that discovery seeds share one pre-training."""
     rotations: Literal["all", "one", "upright"] = "all"
-    """All four rotations of each image of a batch, or one drawn for each; upright: images stay as they are, and the network
-    learns from two views of each instead (`views_weight`)."""
+    """All four rotations of each image of a batch, or one drawn for each; upright: images stay as they are, and the
+    network learns from two views of each instead (`views_weight`)."""
     known_weight: float = 0.0
     """Weight of a cross-entropy on the known classes trained at the same time (0: pure self-supervision)."""
     views_weight: float = 0.0
