@@ -5,9 +5,12 @@ forgotten CPU tensor would be copied to a GPU in every step: here each operation
 of the device alone. On a GPU both would make every step wait.
 """
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from unveil import recipe, rng, settings
+from unveil.data.cached_views import CachedViews, Layout, build
 from unveil.data.items import Items
 from unveil.data.loader import Batch, Loader
 from unveil.data.views import make_views
@@ -37,6 +41,8 @@ KNOWN, NOVEL, ITEMS = 3, 2, 60
 NETWORKS = {
     "images": (settings.Encoder(name="compact", width=4), (3, 8, 8)),
     "vectors": (settings.Encoder(name="mlp", width=8), (6,)),
+    "resnet18": (settings.Encoder(name="resnet18"), (3, 32, 32)),
+    "resnet18-imagenet": (settings.Encoder(name="resnet18-imagenet"), (3, 64, 64)),
 }
 TRAINED = [name for name, method in METHODS.items() if method.trains]
 SMALL = ["method.queue=20", "method.k_easy=5", "method.k_hard=7", "method.ncl_start=0", "method.scl_start=0"]
@@ -50,6 +56,10 @@ SETTINGS = [
     ["discovery.method=ncl-hng", "method.consistency_rows=all", "method.view_among_neighbors=true", *PUBLISHED],
     ["discovery.method=ncl-hng", "discovery.trunk_batchnorm=training", *PUBLISHED],
     ["discovery.method=uno", "method.overclustering=0"],
+]
+PAPER = [
+    *([f"discovery.method={name}"] for name in ("kcl", "dtc", "rs", "baseline", "ncl-hng")),
+    ["discovery.method=ncl-hng", "discovery.trunk_batchnorm=training", *PUBLISHED],
 ]
 
 
@@ -78,6 +88,11 @@ def device_alone(patch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def model_of(kind: str) -> Model:
+    return copy.deepcopy(drawn_model(kind))
+
+
+@cache
+def drawn_model(kind: str) -> Model:
     config, shape = NETWORKS[kind]
     generator = torch.Generator().manual_seed(0)
     encoder = build_encoder(config, shape, generator)
@@ -85,10 +100,18 @@ def model_of(kind: str) -> Model:
     return Model(encoder, *heads, torch.float32).to(META)
 
 
-def batch(kind: str, labelled: int = 5, unlabelled: int = 7, views: int = 2, step: int = 0) -> Batch:
-    count, shape = labelled + unlabelled, NETWORKS[kind][1]
+def batch(
+    kind: str,
+    labelled: int = 5,
+    unlabelled: int = 7,
+    views: int = 2,
+    step: int = 0,
+    trunk_output: tuple[tuple[int, ...], torch.dtype] | None = None,
+) -> Batch:
+    count = labelled + unlabelled
+    shape, dtype = (NETWORKS[kind][1], torch.float32) if trunk_output is None else trunk_output
     return Batch(
-        views=tuple(torch.empty(count, *shape, device=META) for _ in range(views)),
+        views=tuple(torch.empty(count, *shape, dtype=dtype, device=META) for _ in range(views)),
         y=torch.empty(labelled, dtype=torch.int64, device=META),
         epoch=0,
         step=step,
@@ -108,15 +131,40 @@ def run(method: Method, batches: list[Batch], patch: pytest.MonkeyPatch) -> None
     assert changed
 
 
-@pytest.mark.parametrize("overrides", SETTINGS, ids=lambda given: " ".join(given))
-@pytest.mark.parametrize("kind", NETWORKS)
+STEPS = [
+    *((kind, overrides) for kind in ("images", "vectors") for overrides in SETTINGS),
+    *((kind, overrides) for kind in ("resnet18", "resnet18-imagenet") for overrides in PAPER),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "overrides"), STEPS, ids=lambda given: given if isinstance(given, str) else " ".join(given)
+)
 def test_a_discovery_step_of_every_method(kind: str, overrides: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    resolved = recipe.load("digits", overrides, defaults=[*SMALL, *NOW])
     model = model_of(kind)
-    if resolved.discovery.trunk_batchnorm == "training":
+    if "discovery.trunk_batchnorm=training" in overrides:
         model.freeze_trunk_weights()
     else:
         model.freeze_trunk()
+    method = method_of(model, overrides)
+    labelled = 0 if method.unlabelled_only else 5
+    run(method, [batch(kind, labelled, step=step) for step in range(6)], monkeypatch)  # queues fill and wrap around
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_discovery_step_on_cached_trunk_outputs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float16, as the cache of a model in float32 holds them."""
+    model = model_of("images")
+    shape = tuple(model.trunk(torch.empty(2, *NETWORKS["images"][1], device=META))[0].shape)
+    model.skip_trunk()
+    method = method_of(model, [f"discovery.method={name}"])
+    labelled = 0 if method.unlabelled_only else 5
+    batches = [batch("images", labelled, step=step, trunk_output=(shape, torch.float16)) for step in range(6)]
+    run(method, batches, monkeypatch)
+
+
+def method_of(model: Model, overrides: list[str]) -> Method:
+    resolved = recipe.load("digits", overrides, defaults=[*SMALL, *NOW])
     generator = torch.Generator().manual_seed(0)
     name = resolved.discovery.method
     context = Context(
@@ -126,9 +174,7 @@ def test_a_discovery_step_of_every_method(kind: str, overrides: list[str], monke
         features=lambda rows: torch.empty(len(rows), model.encoder.dim, device=META),
         similarity=similarity_of(model, generator).to(META) if METHODS[name].needs_similarity else None,
     )
-    method = make_method(name, model, context).to(META)
-    labelled = 0 if method.unlabelled_only else 5
-    run(method, [batch(kind, labelled, step=step) for step in range(6)], monkeypatch)  # queues fill and wrap around
+    return make_method(name, model, context).to(META)
 
 
 @pytest.mark.parametrize("rotations", ["all", "one"])
@@ -184,6 +230,22 @@ def test_views_are_drawn_on_the_device(kind: str, monkeypatch: pytest.MonkeyPatc
         )
         for given in loader.epoch(0):
             assert {x.device for x in (*given.views, given.y, given.rows) if x is not None} == {META}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8"])
+def test_cached_trunk_outputs_come_to_the_device(
+    dtype: Literal["float16", "bfloat16", "uint8"], tmp_path: Path
+) -> None:
+    layout = Layout(items=ITEMS, views=2, shape=(4, 4, 8), dtype=dtype)
+    outputs = torch.rand(ITEMS, 8, 4, 4, generator=torch.Generator().manual_seed(0))
+    build(tmp_path / "cache", layout, ((0, view, outputs) for view in range(3)), outputs if dtype == "uint8" else None)
+    views = CachedViews(tmp_path / "cache", META)
+    loader = Loader(
+        views=views, labels=np.repeat([0, -1], [ITEMS // 2] * 2), rows=np.arange(ITEMS), batch=20, seed=0, device=META
+    )
+    for given in loader.epoch(0):
+        assert [view.shape[1:] for view in given.views] == [(8, 4, 4)] * 2
+        assert {x.device for x in (*given.views, given.y, given.rows) if x is not None} == {META}
 
 
 def test_features_of_no_rows_are_on_the_device() -> None:
