@@ -1,5 +1,6 @@
-"""UNO: targets, which head predicts, batches without labelled or unlabelled rows, and that it goes on alike."""
+"""UNO: its loss word for word, targets, which head predicts, small batches, and that it goes on alike."""
 
+import copy
 import math
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from conftest import TINY
 from rich.console import Console
+from torch import Tensor
 
 from unveil import losses, recipe, settings
 from unveil.data.loader import Batch
@@ -18,7 +20,7 @@ from unveil.errors import UnveilError
 from unveil.methods.method import Context
 from unveil.methods.uno import UNO, UNOSettings
 from unveil.models import build_encoder
-from unveil.models.heads import linear_head
+from unveil.models.heads import ProjectedPrototypes, Prototypes, linear_head
 from unveil.models.model import Model
 
 KNOWN, NOVEL, WIDTH = 3, 2, 8
@@ -82,6 +84,77 @@ def test_the_loss_is_the_mean_of_the_heads_swapped_predictions() -> None:
         expected.append(losses.swapped_prediction(*logits.chunk(2), *targets))
     torch.testing.assert_close(method.losses(given)["swapped"], torch.stack(expected).mean())
     torch.testing.assert_close(method.head_losses, torch.stack(expected))
+
+
+def literal_logits(head: ProjectedPrototypes, z: Tensor) -> list[list[Tensor]]:
+    """Linear, BatchNorm with the statistics of the batch, ReLU, linear, cosines to the prototypes / 0.1; one by one."""
+    first, norm, _, second = (layer.double() for layer in head.project)
+    hidden = [first.weight @ row + first.bias for row in z]
+    means = [sum(h[unit] for h in hidden) / len(z) for unit in range(len(first.bias))]
+    spreads = [
+        (sum((h[unit] - means[unit]) ** 2 for h in hidden) / len(z) + norm.eps).sqrt() for unit in range(len(means))
+    ]
+    logits = []
+    for h in hidden:
+        normed = [
+            norm.weight[unit] * (h[unit] - means[unit]) / spreads[unit] + norm.bias[unit] for unit in range(len(h))
+        ]
+        projected = second.weight @ torch.stack([value if value > 0 else 0 * value for value in normed]) + second.bias
+        logits.append([F.cosine_similarity(projected, c.double(), dim=0) / 0.1 for c in head.prototypes.weight])
+    return logits
+
+
+def literal_assignments(logits: list[list[Tensor]]) -> list[list[float]]:
+    """Sinkhorn-Knopp with ε = 0.05: three times columns to B / K and rows to 1."""
+    q = [[math.exp(0.1 * value.item() / 0.05) for value in row] for row in logits]
+    clusters = range(len(q[0]) if q else 0)
+    for _ in range(3):
+        columns = [sum(row[k] for row in q) for k in clusters]
+        q = [[row[k] / columns[k] * len(q) / len(clusters) for k in clusters] for row in q]
+        q = [[value / sum(row) for value in row] for row in q]
+    return q
+
+
+def literal_loss(method: UNO, given: Batch) -> Tensor:
+    """The mean over heads of each kind: cross-entropy of each row of a view with the target of the other view."""
+    z = method.model.encode(torch.cat(given.views)).detach().double()
+    count, y = len(z) // 2, given.y.tolist()
+    known_head = method.model.known_head
+    assert isinstance(known_head, Prototypes)
+    known = [[F.cosine_similarity(row, c.double(), dim=0) / 0.1 for c in known_head.weight] for row in z]
+    means = []
+    for names in (method.novel, method.over):
+        total = torch.zeros((), dtype=torch.float64)
+        for name in names:
+            head = copy.deepcopy(method.model.further_heads[name])
+            assert isinstance(head, ProjectedPrototypes)
+            novel = literal_logits(head, z)
+            for view in (0, 1):
+                other = (1 - view) * count  # the rows of the other view, which give the targets
+                assigned = literal_assignments(novel[other + len(y) : other + count])
+                for i in range(count):
+                    logits = [*known[view * count + i], *novel[view * count + i]]
+                    target = [0.0] * len(logits)
+                    if i < len(y):
+                        target[y[i]] = 1.0
+                    else:
+                        target[KNOWN:] = assigned[i - len(y)]
+                    exponentials = [torch.exp(value) for value in logits]
+                    shares = [value / sum(exponentials) for value in exponentials]
+                    loss = -sum(t * torch.log(share) for t, share in zip(target, shares, strict=True))
+                    total = total + loss / (2 * count * len(names))
+        means.append(total)
+    return sum(means) / 2  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(("labelled", "unlabelled"), [(4, 6), (0, 5), (5, 0)])
+def test_the_loss_word_for_word(labelled: int, unlabelled: int) -> None:
+    method, given = make(heads=2, overclustering=3), batch(labelled, unlabelled)
+    method.train()
+    terms = method.losses(given)
+    assert set(terms) == {"swapped", "overclustering"}
+    expected = literal_loss(method, given)
+    torch.testing.assert_close(torch.stack(list(terms.values())).sum().double(), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_the_head_with_the_lowest_loss_of_the_epoch_predicts() -> None:
