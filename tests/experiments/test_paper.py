@@ -349,3 +349,15 @@ def test_other_systems_have_their_authors_values_at_the_published_scale(data: st
         assert (stage.batch, stage.epochs, stage.milestones, *ramp) == (256, 400, (340,), 25, 300)
     else:
         assert ramp == other[data]
+
+
+@pytest.mark.parametrize("data", DTC_VALUES)
+def test_later_systems_at_the_published_scale(data: str) -> None:
+    stage, shared = published("uno", data).discovery, published("ncl-hng", data).discovery
+    assert (stage.optimizer, stage.lr, stage.momentum, stage.weight_decay) == ("sgd", 0.4, 0.9, 1.5e-4)
+    assert learning_rate(stage, 5) == pytest.approx(0.2)  # warm-up over ten epochs, then a cosine
+    assert learning_rate(stage, 10) == pytest.approx(0.4)
+    assert learning_rate(stage, 10 + (stage.epochs - 10) / 2) == pytest.approx(0.2)
+    sizes = stage.batch, stage.epochs, stage.labelled_per_batch
+    assert sizes == ((512, 90, 384) if data == "imagenet" else (512, 200, None))
+    assert replace(published("simgcd", data).discovery, method="ncl-hng") == shared
