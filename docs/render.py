@@ -205,7 +205,9 @@ def paper(path: Path) -> str:
     data, _, imbalance = data.partition("-imbalance")
     options = ("" if scale == "desk" else f" --scale {scale}") + (imbalance and f" --imbalance {imbalance}")
     text = file.read_text(encoding="utf-8").strip()
-    seeds = max(int(line.split(" | ")[1]) for line in text.splitlines()[2:])
+    header, _, *rows = (line.strip("|").split("|") for line in text.splitlines())
+    column = [title.strip() for title in header].index("seeds")
+    seeds = max(int(row[column]) for row in rows)
     if seeds != experiment.scale(scale, data).seeds:
         options += f" --seeds {seeds}"
     return f"{text}\n\n`unveil paper {path.name} --data {data}{options}`"

@@ -21,7 +21,7 @@ from unveil.errors import UnveilError
 from unveil.experiments import command, maps, output, plan
 from unveil.experiments import experiment as experiments
 from unveil.experiments.plan import title_of
-from unveil.experiments.summary import Line, summarise
+from unveil.experiments.summary import Line, pair_rule, summarise
 from unveil.methods.dtc import DTCSettings
 from unveil.methods.ranking import RankingSettings
 from unveil.methods.similarity import PairwiseSettings
@@ -78,7 +78,8 @@ def test_every_row_of_every_experiment_runs(folder: Path, name: str) -> None:
     for line, row in zip(lines, rows, strict=True):
         record = found.records(line.row)[0]
         assert float(row["acc_mean"]) == pytest.approx(100 * record["metrics"]["acc"], abs=1e-3)
-        assert f"| {line.row.name} | 1 |" in written[0].read_text()
+        rule = f"| {line.pairs} " if "| pairs |" in written[0].read_text() else ""
+        assert f"| {line.row.name} {rule}| 1 |" in written[0].read_text()
         for key in ("commit", "processor"):
             assert key in record["environment"]
 
@@ -92,6 +93,54 @@ def test_rows_that_mean_the_same_share_a_run(folder: Path) -> None:
         of("table3", "NCL").record == of("hng-variants", "NCL").record == of("rounds", "iterations of HNG N = 0").record
     )
     assert of("table3", "NCL").record != of("table3", "NCL + HNG").record
+    for row in ("baseline, cosine above 0.95", "NCL + HNG, cosine above 0.95, random head"):
+        assert of("table3", row).record == of("table4", row).record == of("pair-rules", row).record
+
+
+def test_rows_name_their_rule_for_pairs(folder: Path) -> None:
+    def rule(*changes: str) -> str:
+        row = experiments.Row(name="x", set=changes)
+        found = experiments.settings(row, tiny(), 0)
+        assert found is not None
+        return pair_rule(found)
+
+    rules = {
+        "discovery.method=baseline": "nearest",
+        "discovery.method=baseline method.pairs=calibrated": "calibrated",
+        "discovery.method=ncl-hng method.pairs=cosine": "cosine 0.95",
+        "discovery.method=ncl method.pairs=cosine method.threshold=0.8": "cosine 0.8",
+        "discovery.method=ncl method.pairs=ranking": "ranking",
+        "discovery.method=rs+": "ranking",
+        "discovery.method=rs method.ranking_top=1": "ranking",
+        "discovery.method=mcl": "learned",
+        "discovery.method=baseline method.bce_weight=0": "–",
+        **{f"discovery.method={name}": "–" for name in ("kmeans", "dtc", "uno", "simgcd")},
+    }
+    assert {changes: rule(*changes.split()) for changes in rules} == rules
+    execute(planned("table4-all", folder).missing(), folder)
+    written = output.write(planned("table4-all", folder), folder / "rules")[0].read_text()
+    assert written.startswith("|  | pairs | seeds |")
+    assert "| KCL, no self-supervision | learned | 1 |" in written
+    assert "| UNO | – | 1 |" in written
+    some = planned("table4-all", folder)
+    only = tuple(row for row in some.experiment.rows if row.name in ("UNO", "DTC, targets alone"))
+    without = replace(some, experiment=replace(some.experiment, rows=only))
+    assert output.write(without, folder / "rules")[0].read_text().startswith("|  | seeds |")  # no rule in any row
+
+
+def test_a_row_beside_one_that_was_not_run_has_no_effect(tmp_path: Path) -> None:
+    found = planned("table3", tmp_path)
+    for row in ("NCL + HNG, cosine above 0.95", "baseline, cosine above 0.95, random head", "baseline"):
+        (run,) = found.runs[row]
+        run.record.parent.mkdir(parents=True, exist_ok=True)
+        content = {"seed": 0, "metrics": {"acc": 0.5}, "seconds": {"discovery": 1.0}}
+        run.record.write_text(json.dumps({"method": "x", **content}))
+    lines = summarise(found)
+    assert [line.row.name for line in lines][1:] == [
+        "NCL + HNG, cosine above 0.95",
+        "baseline, cosine above 0.95, random head",
+    ]
+    assert all(line.against == line.verdict == "" and line.effect is None for line in lines)
 
 
 def test_an_experiment_for_one_data_set_is_run_on_that_alone(
@@ -132,7 +181,7 @@ def test_records_are_used_again_and_an_edited_setting_is_not(folder: Path, tmp_p
     run.record.parent.mkdir(parents=True)
     run.record.write_text(json.dumps(record))
     assert run not in first.missing()
-    assert len(first.missing()) == 5
+    assert len(first.missing()) == 9
     assert first.estimate(first.missing()[0]) == 60.0
     other = plan.make_plan(
         first.experiment,
@@ -141,7 +190,7 @@ def test_records_are_used_again_and_an_edited_setting_is_not(folder: Path, tmp_p
         out=tmp_path / "out",
         runs=tmp_path / "runs",
     )
-    assert len(other.missing()) == 6
+    assert len(other.missing()) == 10
 
 
 def test_effects_are_paired_by_seed_and_stand_beside_the_papers(tmp_path: Path) -> None:
@@ -232,7 +281,7 @@ def test_a_table_of_the_runs_that_are_done(folder: Path, tmp_path: Path) -> None
     done = Console(record=True)
     dry = {**options, "dry_run": True}
     command.run("table3", data="digits", scale="desk", out=tmp_path, runs=tmp_path, console=done, **dry)
-    assert done.export_text().strip().endswith("6 of 6 runs are done")  # nothing to run: no table, no estimate
+    assert done.export_text().strip().endswith("10 of 10 runs are done")  # nothing to run: no table, no estimate
 
 
 def test_the_command(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -242,7 +291,7 @@ def test_the_command(unveil, tmp_path: Path) -> None:  # type: ignore[no-untyped
     where = ("--out", str(tmp_path / "out"), "--runs", str(tmp_path / "runs"))
     dry = unveil("paper", "table3", "--data", "digits", "--seeds", "2", "--dry-run", *where)
     assert dry.returncode == 0, dry.stderr
-    assert "0 of 12 runs are done" in dry.stdout
+    assert "0 of 20 runs are done" in dry.stdout
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "runs").exists()
     wrong = unveil("paper", "table9", "--data", "digits")

@@ -133,7 +133,7 @@ def paper(
     experiment
         table2, table3, table4, hng-variants, memory, … Default: list all experiments.
     data
-        cifar10, cifar100, imagenet, cifar10-embedded, cifar100-embedded, digits.
+        cifar10, cifar100, imagenet, cifar10-embedded, cifar100-embedded, omniglot, digits.
     scale
         desk: for a machine without an accelerator. paper: the published setting.
     seeds

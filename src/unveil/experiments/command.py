@@ -74,7 +74,7 @@ def run(
     planned = plan.make_plan(experiment, chosen, count, out=out, runs=runs, imbalance=imbalance)
     todo = planned.missing()
     estimates = [planned.estimate(run) for run in todo]
-    total = sum(len(runs_of_row) for runs_of_row in planned.runs.values())
+    total = len({run.record for runs_of_row in planned.runs.values() for run in runs_of_row})  # rows may share runs
     console.print(f"{planned.experiment.title}: {total - len(todo)} of {total} runs are done", soft_wrap=True)
     if where.only is not None:
         return _run_one(planned, where.only, store or stores.default_store(), root, console)

@@ -22,7 +22,7 @@ class Row:
     paper: dict[str, list[float]] = field(default_factory=dict)
     """Mean and, where given, standard deviation in the paper, by column."""
     against: str | None = None
-    """The row that it is compared with, where that is not the one of the experiment."""
+    """The row that it is compared with, where that is not the one of the experiment; an empty name: with none."""
     value: float | None = None
     """Its position on the x axis of a curve."""
 
@@ -90,7 +90,7 @@ def check_data(experiment: Experiment, data: str) -> None:
 
 def _repeated(row: Row, name: str, changes: list[str]) -> Row:
     """The row with these changes, beside the row with the same ones."""
-    against = None if row.against is None else f"{name}: {row.against}"
+    against = f"{name}: {row.against}" if row.against else row.against
     return replace(row, name=f"{name}: {row.name}", against=against, set=(*row.set, *changes))
 
 

@@ -9,10 +9,10 @@ from rich.table import Table
 
 from unveil import files
 from unveil.experiments.plan import Plan
-from unveil.experiments.summary import SCORES, Line, plain_kmeans, summarise
+from unveil.experiments.summary import NO_PAIRS, SCORES, Line, plain_kmeans, summarise
 
-HEADER = ("", "seeds", "ACC %", "paper", "beside", "effect", "in the paper", "does it hold here?", "test %", "known %",
-          "all %", "old %", "new %", "s")  # fmt: skip
+HEADER = ("", "pairs", "seeds", "ACC %", "paper", "beside", "effect", "in the paper", "does it hold here?", "test %",
+          "known %", "all %", "old %", "new %", "s")  # fmt: skip
 
 
 def cells(plan: Plan) -> list[list[str]]:
@@ -21,9 +21,18 @@ def cells(plan: Plan) -> list[list[str]]:
     others = plain_kmeans(plan) if plan.experiment.inputs else {}
     for index, (name, values) in enumerate(others.items()):
         spread = statistics.stdev(values) if len(values) > 1 else None
-        first = [name, str(len(values)), pm(statistics.fmean(values), spread)]
-        rows.insert(index, [*first, *[""] * (len(HEADER) - 3)])
+        first = [name, NO_PAIRS, str(len(values)), pm(statistics.fmean(values), spread)]
+        rows.insert(index, [*first, *[""] * (len(HEADER) - len(first))])
     return rows
+
+
+def _filled(rows: list[list[str]]) -> list[int]:
+    """The columns in which at least one row has something to say."""
+    return [
+        index
+        for index, title in enumerate(HEADER)
+        if title in ("", "seeds", "ACC %") or any(row[index] not in ("", NO_PAIRS) for row in rows)
+    ]
 
 
 def _cells(line: Line) -> list[str]:
@@ -36,7 +45,7 @@ def _cells(line: Line) -> list[str]:
     ]
     acc = pm(line.mean["acc"], line.spread.get("acc"))
     compared = [paper, line.against, effect, paper_effect, line.verdict]
-    return [line.row.name, str(line.seeds), acc, *compared, *other_scores, f"{line.seconds:.0f}"]
+    return [line.row.name, line.pairs, str(line.seeds), acc, *compared, *other_scores, f"{line.seconds:.0f}"]
 
 
 def pm(mean: float, spread: float | None = None, *, sign: bool = False) -> str:
@@ -48,11 +57,12 @@ def pm(mean: float, spread: float | None = None, *, sign: bool = False) -> str:
 def shown(plan: Plan) -> Table:
     """The table for a terminal of 80 columns: without empty columns and without those that only the files have."""
     rows = cells(plan)
-    most = max((int(row[1]) for row in rows), default=0)
+    most = max((int(row[HEADER.index("seeds")]) for row in rows), default=0)
     table = Table(title=f"{plan.title}, {most} seed{'s' if most != 1 else ''}")
-    columns = [index for index in (0, 2, 3, 5, 7) if index < 3 or any(row[index] for row in rows)]
+    few, numbers = ("", "ACC %", "paper", "effect", "does it hold here?"), ("ACC %", "paper", "effect")
+    columns = [index for index in _filled(rows) if HEADER[index] in few]
     for index in columns:
-        table.add_column(HEADER[index], no_wrap=index in (2, 3, 5))
+        table.add_column(HEADER[index], no_wrap=HEADER[index] in numbers)
     for row in rows:
         table.add_row(*(row[index] for index in columns))
     return table
@@ -62,7 +72,7 @@ def write(plan: Plan, folder: Path) -> list[Path]:
     """NAME.md (without empty columns), .csv, .tex and .png in the folder."""
     name = plan.experiment.name
     rows = cells(plan)
-    kept = [index for index in range(len(HEADER)) if index < 3 or any(row[index] for row in rows)]
+    kept = _filled(rows)
     lines = [f"| {' | '.join(row[index] for index in kept)} |" for row in (HEADER, *rows)]
     markdown = "\n".join([lines[0], "|---" * len(kept) + "|", *lines[1:]]) + "\n"
     written = {f"{name}.md": markdown, f"{name}.csv": _csv(plan), f"{name}.tex": _latex(plan)}
@@ -75,23 +85,27 @@ def _csv(plan: Plan) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     scores = [f"{score}_{what}" for score in SCORES for what in ("mean", "std")]
-    writer.writerow(["row", "seeds", *scores, "paper", "beside", "effect", "paper_effect", "p"])
+    writer.writerow(["row", "pairs", "seeds", *scores, "paper", "beside", "effect", "paper_effect", "p"])
     for line in summarise(plan):
-        values = [f"{d[s]:.3f}" if s in d else "" for s in SCORES for d in (line.mean, line.spread)]
+        values = [d.get(s, "") for s in SCORES for d in (line.mean, line.spread)]  # in full: rounded once, where shown
         numbers = (None if line.effect is None else line.effect[0], line.paper_effect, line.chance)
-        compared = ["" if number is None else f"{number:.7f}" for number in numbers]
+        compared = ["" if number is None else number for number in numbers]
         paper = "" if line.paper is None else line.paper[0]
-        writer.writerow([line.row.name, line.seeds, *values, paper, line.against, *compared])
+        writer.writerow([line.row.name, line.pairs, line.seeds, *values, paper, line.against, *compared])
     return text.getvalue()
 
 
 def _latex(plan: Plan) -> str:
-    head = ["\\begin{tabular}{l|c|c}", "\\hline", "Method & here & paper \\\\", "\\hline"]
+    rows = cells(plan)
+    chosen = [index for index in _filled(rows) if HEADER[index] in ("pairs", "ACC %")] + [HEADER.index("paper")]
+    titles = {"pairs": "pairs", "ACC %": "here", "paper": "paper"}
+    named = " & ".join(["Method", *(titles[HEADER[index]] for index in chosen)])
+    head = [f"\\begin{{tabular}}{{l{'|c' * len(chosen)}}}", "\\hline", f"{named} \\\\", "\\hline"]
     body = []
-    for row in cells(plan):
+    for row in rows:
         values = [value.replace("±", "$\\pm$").replace("%", "\\%").replace("&", "\\&") for value in row]
         name = values[0].replace("τ", "$\\tau$").replace("α", "$\\alpha$").replace("|M|", "$|M|$")
-        body.append(f"{name} & {values[2]} & {values[3]} \\\\")
+        body.append(" & ".join([name, *(values[index].replace(NO_PAIRS, "--") for index in chosen)]) + " \\\\")
     return "\n".join([*head, *body, "\\hline", "\\end{tabular}", ""])
 
 
@@ -118,6 +132,8 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
         for line in lines:
             runs = [record["acc_by_epoch"] for record in plan.records(line.row)]
             axes.plot(*zip(*_mean_by_epoch(runs), strict=True), ".-", label=line.row.name)
+        for style, (name, values) in zip((":", "--"), plain_kmeans(plan).items(), strict=False):
+            axes.axhline(statistics.fmean(values), linestyle=style, color="#808080", label=name)
         axes.set(xlabel="epochs of discovery", ylabel="ACC %")
         axes.locator_params(axis="x", integer=True)
         axes.legend()

@@ -9,9 +9,14 @@ from scipy import stats
 
 from unveil.experiments.experiment import Row
 from unveil.experiments.plan import Plan
+from unveil.methods.baseline import BaselineSettings
+from unveil.methods.ranking import RankingSettings
+from unveil.methods.similarity import PairwiseSettings
+from unveil.settings import Settings
 
 SMALL = 0.5
 """An effect in the paper of fewer points counts as none."""
+NO_PAIRS = "–"
 SCORES = ("acc", "nmi", "test_acc", "known_acc", "open_all", "open_old", "open_new")
 
 
@@ -24,6 +29,8 @@ class Line:
     mean: dict[str, float]
     spread: dict[str, float]
     seconds: float
+    pairs: str
+    """Its rule for positive pairs."""
     against: str = ""
     """The row it is compared with."""
     differences: tuple[float, ...] = ()
@@ -69,10 +76,10 @@ def summarise(plan: Plan) -> list[Line]:
         records = plan.records(row)
         if not records:
             continue
-        base = by_name.get(row.against or plan.experiment.against or "")
+        base = by_name.get((plan.experiment.against if row.against is None else row.against) or "")
         base = None if base is row else base
         paper, base_paper = _paper(row, plan.column), None if base is None else _paper(base, plan.column)
-        scores = _scores(records)
+        scores, differences = _scores(records), () if base is None else _differences(records, plan.records(base))
         lines.append(
             Line(
                 row=row,
@@ -80,13 +87,29 @@ def summarise(plan: Plan) -> list[Line]:
                 mean={name: statistics.fmean(values) for name, values in scores.items()},
                 spread={name: statistics.stdev(values) for name, values in scores.items() if len(values) > 1},
                 seconds=statistics.fmean(record["seconds"]["discovery"] for record in records),
-                against="" if base is None else base.name,
-                differences=() if base is None else _differences(records, plan.records(base)),
+                pairs=pair_rule(plan.runs[row.name][0].settings),
+                against=base.name if base is not None and differences else "",
+                differences=differences,
                 paper=paper,
                 paper_effect=None if paper is None or base_paper is None else paper[0] - base_paper[0],
             )
         )
     return lines
+
+
+def pair_rule(settings: Settings) -> str:
+    """Which pairs of unlabelled items a run takes to be of one class, in a word or two; NO_PAIRS: it asks for none."""
+    method = settings.method
+    if getattr(method, "bce_weight", 1.0) == 0:
+        return NO_PAIRS
+    match method:
+        case BaselineSettings():
+            return {"cosine": f"cosine {method.threshold:g}", "rank": "nearest"}.get(method.pairs, method.pairs)
+        case RankingSettings():
+            return "ranking"
+        case PairwiseSettings():
+            return "learned"
+    return NO_PAIRS
 
 
 def plain_kmeans(plan: Plan) -> dict[str, list[float]]:
