@@ -263,6 +263,22 @@ def test_a_claim_is_reproduced_where_sign_size_and_seeds_agree(
     assert claims.verdict(paper, here, chance) == said
 
 
+def test_claims_show_accuracies_effects_and_their_records(tmp_path: Path) -> None:
+    assert claims.table(tmp_path) == "*No records yet.*"
+    head = "row,pairs,seeds,acc_mean,paper,beside,effect,paper_effect,p\n"
+    for data in ("desk-cifar100", "desk-cifar100-embedded"):
+        (tmp_path / data).mkdir()
+        rows = "NCL + HNG,nearest,3,63.25000000000001,86.6,k-means,7.550000000000001,30.3,0.0141\n"
+        rows += "MCL,learned,3,56.6,21.5,k-means,-20.0,-34.8,0.0001\n"
+        (tmp_path / data / "table4.csv").write_text(head + rows)
+    said, _, _, _, *lines = claims.table(tmp_path).splitlines()
+    assert said == "Of 3 effects: 1 reproduced, 2 in sign, 0 not, 0 undecided, 0 no effect in the paper."
+    link = "[table4](../results/paper/desk-cifar100/table4.csv)"
+    shown = "k-means | 86.6 (+30.3) | 63.3 (+7.6) | 3 | 0.014 | **in sign**"
+    assert lines[0] == f"| NCL + HNG is far ahead of k-means | CIFAR-100, from scratch | {shown} | {link} |"
+    assert [line.split(" | ")[1] for line in lines if "MCL" in line] == ["CIFAR-100, from scratch"]  # see claims.toml
+
+
 def test_how_hard_the_negatives_of_the_variants_are() -> None:
     z, queue_u, queue_l = (F.normalize(torch.rand(n, 16, generator=rng.generator(0, n)), dim=1) for n in (8, 200, 150))
     found = {

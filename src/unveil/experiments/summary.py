@@ -91,7 +91,7 @@ def summarise(plan: Plan) -> list[Line]:
                 against=base.name if base is not None and differences else "",
                 differences=differences,
                 paper=paper,
-                paper_effect=None if paper is None or base_paper is None else paper[0] - base_paper[0],
+                paper_effect=paper[0] - base_paper[0] if paper and base_paper and differences else None,
             )
         )
     return lines
