@@ -30,9 +30,8 @@ class Rotation(Method):
         return 2 if self.config.views_weight else 1
 
     def trained(self) -> list[nn.Parameter]:
-        parts = [self.model.encoder, self.model.known_head, self.project]
-        if self.config.rotations != "upright":
-            parts.insert(2, self.rotation_head)
+        turn = [] if self.config.rotations == "upright" else [self.rotation_head]
+        parts = [self.model.encoder, self.model.known_head, *turn, self.project]
         return [parameter for part in parts for parameter in part.parameters()]
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
