@@ -64,6 +64,16 @@ def test_a_launcher_or_a_run_that_is_not_there_is_told(tmp_path: Path) -> None:
         paper(tmp_path, only="ncl-00000000-seed0")
 
 
+def test_a_run_that_ends_without_a_record_fails_by_itself(tmp_path: Path) -> None:
+    todo = planned(tmp_path)[:2]
+    away = [(run, lambda: None) for run in todo]  # a launcher that queues the runs and returns at once
+    failed = plan.execute(
+        todo, jobs=1, store=tmp_path / "store", root=None, console=Console(quiet=True), elsewhere=away
+    )
+    assert [run for run, _ in failed] == todo
+    assert all("without a record" in reason for _, reason in failed)
+
+
 def test_ray_executes_the_runs_of_a_plan_and_tells_which_failed(tmp_path: Path) -> None:
     """Ray's own cluster on this machine, two workers."""
 

@@ -1,7 +1,7 @@
 """The steps of a fit: pre-training, start clusters, training of a candidate."""
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -125,8 +125,3 @@ def train_candidate(
         history=history,
         warnings=tuple(copied.warnings),
     )
-
-
-def with_count(task: Task, n_novel: int) -> Task:
-    """The task with this number of novel classes."""
-    return replace(task, n_novel=n_novel)

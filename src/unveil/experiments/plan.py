@@ -133,6 +133,9 @@ def execute(
         what = f"[{count}/{len(todo)}] {run.row}, seed {run.settings.seed}"
         try:
             attempt()
+            record = run.done()
+            if record is None:
+                raise UnveilError("it ended without a record: does the launcher wait for it, and does it see --out?")
         except BrokenProcessPool:
             raise UnveilError("a worker was killed, perhaps for lack of memory: use fewer --jobs") from None
         except Exception as error:  # one run must not take the others with it
@@ -140,7 +143,6 @@ def execute(
             failed.append((run, reason))
             console.print(f"{what}: {reason}", style="red", soft_wrap=True)
         else:
-            record = run.done() or {}
             acc, seconds = 100 * record["metrics"]["acc"], record["seconds"]["discovery"]
             warned = "".join(f"; {warning.partition(':')[0]}" for warning in record.get("warnings", ()))
             console.print(f"{what}: ACC {acc:.1f} %, {seconds:.0f} s{warned}", soft_wrap=True)

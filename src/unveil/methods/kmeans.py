@@ -15,7 +15,6 @@ class KMeans(Method):
     trains = False
     starts_from_clusters = False
     is_kmeans = True
-    starts_from_clusters = False
 
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)

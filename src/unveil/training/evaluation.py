@@ -104,11 +104,6 @@ class Evaluator:
         z = self._test_features(model)
         return {} if z is None else {k: v for k, v in self.test(model, z).items() if k == "known_acc"}
 
-    def clusters(self, labels: NDArray[np.int64]) -> dict[str, float]:
-        """Scores of any clustering of the unlabelled items."""
-        assert self.truth is not None
-        return clustering_scores(self.truth.unlabelled, labels)
-
     def diagnostics(self, method: Method, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64]) -> dict[str, float]:
         """Purity of neighbors, density and precision of pairs, and the mean cosine, which reveals collapsed features.
 

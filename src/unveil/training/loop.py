@@ -74,7 +74,7 @@ def train(
                 method.before_epoch(epoch)
             # The steps of the epoch, from where an interrupted one stopped.
             for batch in loader.epoch(epoch, skip=step):
-                method.train(batch.size * len(batch.views) > 1)  # BatchNorm has no statistics of a single row
+                method.train(batch.size > 1)  # BatchNorm has no statistics of a row by itself
                 rate = learning_rate(config, epoch + batch.step / steps) * Guard.rate(history)
                 for group in optimizer.param_groups:
                     group["lr"] = rate
