@@ -99,7 +99,8 @@ def changed_at(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def difference(stored: Settings, given: Settings) -> str:
-    """A description of the first difference, or "". `machine` is not compared: it may change before a resume."""
+    """A description of the first difference, or "". `machine` is not compared: it may change before a
+    resume, but for a precision that is part of the identity of what was pre-trained."""
     return _difference(to_table(stored), to_table(given))
 
 

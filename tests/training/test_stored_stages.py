@@ -67,6 +67,12 @@ def test_other_labelled_items_or_labels_are_another_stage(tmp_path: Path) -> Non
     assert stages(tmp_path) == {"supervised": 3}
 
 
+def test_a_pinned_precision_uses_no_stage_of_another(tmp_path: Path) -> None:
+    for number, precision in enumerate(["bfloat16", "float32", "float32", "auto"]):
+        run(tmp_path, SUBSETS[0], f"machine.precision={precision}", name=str(number))
+    assert stages(tmp_path) == {"supervised": 3}
+
+
 def training(*overrides: str) -> Training:
     images = np.random.default_rng(0).integers(0, 255, (500, 8, 8, 1), dtype=np.uint8)
     labels = np.where(np.arange(500) < 400, np.arange(500) % 3, -1)
@@ -97,6 +103,14 @@ def test_methods_on_unlabelled_items_may_have_batches_of_their_own() -> None:
     steps = ("discovery.unlabelled_batch=50", "discovery.steps=40", "discovery.epochs=4")
     assert training("discovery.method=dtc", *steps).settings.discovery.passes == 5
     assert training("discovery.method=ncl", *steps).settings.discovery.passes == 1
+
+
+@pytest.mark.parametrize("method", ["dtc", "mcl"])
+def test_a_last_batch_of_one_row_is_no_error(method: str, tmp_path: Path) -> None:
+    novel, similarity = "data.novel=2", ("method.similarity.epochs=1",) if method == "mcl" else ()
+    vectors = ("data.encoder=pixels", "encoder.name=mlp", "data.per_class=20", novel)  # 40 unlabelled rows
+    run(tmp_path, *vectors, f"discovery.method={method}", "discovery.unlabelled_batch=13", *similarity)
+    assert (tmp_path / "run" / "predictions.csv").exists()
 
 
 def test_adam_trains_a_run(tmp_path: Path) -> None:

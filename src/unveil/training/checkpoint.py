@@ -44,7 +44,7 @@ def restore(path: Path, module: nn.Module, optimizer: Optimizer, made_from: str 
         tensors, metadata = _read(path)
         progress: dict[str, Any] = json.loads(metadata["progress"])
         if progress.get("made_from", made_from) != made_from:
-            raise ValueError("it belongs to other data: they have changed since")
+            raise ValueError("it belongs to other data, another pre-training or another machine.precision")
         module.load_state_dict({n.removeprefix("module."): t for n, t in tensors.items() if n.startswith("module.")})
     except UNREADABLE as error:
         raise UnveilError(

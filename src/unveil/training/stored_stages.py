@@ -279,10 +279,14 @@ def _labels_id(labels: Labels) -> str:
 
 
 def _encoder_identity(settings: Settings) -> dict[str, Any]:
-    """The encoder's settings, with the content of a weights file in place of its path."""
-    config = settings.encoder
+    """The encoder's settings, with the content of a weights file in place of its path.
+
+    A precision that the recipe pins belongs to them: float32 must not go on from a stage that was trained in bfloat16.
+    With `auto` either will do.
+    """
+    config, precision = settings.encoder, settings.machine.precision
     weights = {} if config.weights is None else {"weights": storage.fingerprint_file(Path(config.weights))}
-    return recipe.changed(config) | weights
+    return recipe.changed(config) | weights | ({} if precision == "auto" else {"precision": precision})
 
 
 def _scaling(settings: Settings) -> list[Any]:
