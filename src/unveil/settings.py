@@ -66,7 +66,7 @@ class Augment:
     """How a view is drawn."""
 
     shift: int = 0
-    """Translate by up to so many pixels."""
+    """Translate by up to so many pixels; image files are moved by their crop instead."""
     padding: Literal["reflect", "zero"] = "reflect"
     """What a translation uncovers."""
     flip: bool = False
@@ -75,10 +75,12 @@ class Augment:
     """Random resized crop: the range of the area that is kept."""
     jitter: float = 0.0
     """Strength of brightness, contrast and saturation changes."""
+    grey: float = 0.0
+    """Share of the views that lose their colours."""
     size: int | None = None
     """Side of a view in pixels; needed for image files."""
     noise: float = 0.0
-    """Standard deviation of Gaussian noise, in units of the inputs' spread."""
+    """Standard deviation of Gaussian noise, in units of the inputs' spread; image files get none."""
     dropout: float = 0.0
     """Vectors: share of the features that are set to their mean."""
     mix: float = 0.0
@@ -96,6 +98,7 @@ class Augment:
         expect(0 < low <= high <= 1, f"crop is [{low}, {high}]: give two rising shares of the area, such as [0.5, 1.0]")
         expect(self.jitter >= 0, f"jitter is {self.jitter}: give 0 or more")
         expect(self.noise >= 0, f"noise is {self.noise}: give 0 or more")
+        expect(0 <= self.grey <= 1, f"grey is {self.grey}: give a share from 0 to 1")
         for name, share in (("dropout", self.dropout), ("mix", self.mix)):
             expect(0 <= share < 1, f"{name} is {share}: give a share from 0 up to 1")
 
@@ -257,7 +260,7 @@ class MethodSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Where and how it runs. None of this is part of a stored stage's identity."""
+    """Where and how it runs. None of this is part of a stored stage's identity, but a precision other than auto."""
 
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, mps."""

@@ -82,11 +82,20 @@ def test_nothing_asked_for_is_nothing_done() -> None:
     assert augment.draw(x, Augment(), generator()) is x
 
 
-FULL = Augment(shift=2, flip=True, crop=(0.4, 0.9), jitter=0.3)
+FULL = Augment(shift=2, flip=True, crop=(0.4, 0.9), jitter=0.3, grey=0.5)
 
 
 @pytest.mark.parametrize(
-    "config", [Augment(shift=2), Augment(flip=True), Augment(crop=(0.4, 0.9)), Augment(jitter=0.3), FULL], ids=str
+    "config",
+    [
+        Augment(shift=2),
+        Augment(flip=True),
+        Augment(crop=(0.4, 0.9)),
+        Augment(jitter=0.3),
+        Augment(grey=0.5),
+        FULL,
+    ],
+    ids=str,
 )
 def test_views_are_functions_of_the_generator(config: Augment) -> None:
     x = images(8, 12, 12)
@@ -115,6 +124,15 @@ def test_jitter_keeps_grey_images_grey() -> None:
     means = found.mean(dim=(1, 2, 3)) / x.float().mean(dim=(1, 2, 3))
     assert float(means.std()) > 0.05
     torch.testing.assert_close(augment.jitter(x, 0.0, generator()), x.float())
+
+
+def test_grey_takes_the_colours_of_a_share_and_leaves_the_others() -> None:
+    x = images(200, 3, 3)
+    found = augment.grey(x, 0.25, generator())
+    without = (found == found[..., :1]).all(dim=(1, 2, 3))
+    assert 0.15 < float(without.float().mean()) < 0.35
+    torch.testing.assert_close(found[without].mean(dim=3), x[without].float().mean(dim=3))
+    assert torch.equal(found[~without], x[~without].float())
 
 
 def test_normalise() -> None:

@@ -13,8 +13,15 @@ def draw(x: Tensor, config: Augment, generator: torch.Generator) -> Tensor:
         x = shift_flip(x, config.shift, config.padding, config.flip, generator)
     if config.crop is not None:
         x = resized_crop(x, config.crop, generator)
+    return recoloured(x, config, generator)
+
+
+def recoloured(x: Tensor, config: Augment, generator: torch.Generator) -> Tensor:
+    """Images of any size with other colours. x: (B, h, w, C) in 0..255; nothing to change: x itself."""
     if config.jitter:
         x = jitter(x, config.jitter, generator)
+    if config.grey:
+        x = grey(x, config.grey, generator)
     return x
 
 
@@ -73,6 +80,12 @@ def jitter(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
     x = (x - mean) * factors[1] + mean
     grey = x.mean(dim=3, keepdim=True)
     return ((x - grey) * factors[2] + grey).clamp(0, 255)
+
+
+def grey(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
+    """Take the colours out of a random share of the images."""
+    chosen = torch.rand(len(x), 1, 1, 1, generator=generator, device=x.device) < share
+    return torch.where(chosen, x.float().mean(dim=3, keepdim=True), x.float())
 
 
 def noisy(x: Tensor, strength: float | Tensor, generator: torch.Generator) -> Tensor:

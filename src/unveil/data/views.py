@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL.Image import Image
 from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
@@ -129,12 +130,11 @@ class VectorViews:
 class FileViews:
     """Image files that are decoded, cropped and scaled by worker processes while the network trains."""
 
-    first_view_clean = False
-
     def __init__(self, items: Items, data: Data, config: Augment, device: torch.device, workers: int) -> None:
         if config.size is None:
             raise UnveilError("image files need augment.size, the side of a view in pixels (224 for ImageNet)")
         self.files, self.config, self.device, self.workers = items.paths, config, device, workers
+        self.first_view_clean = config.first_view == "clean"
         self.shape: tuple[int, ...] = (3, config.size, config.size)
         self.mean, self.std = _statistics(data, 3, device)
 
@@ -167,17 +167,21 @@ class _Decoder(TorchDataset[list[Tensor] | str]):
             return str(error)
 
     def _decode(self, draw: Draw) -> list[Tensor]:
-        views: list[list[NDArray[np.uint8]]] = [[] for _ in draw.seeds]
+        views: list[list[Tensor]] = [[] for _ in draw.seeds]
         for place in range(len(draw.rows))[draw.part]:
             picture = read_image(self.files[draw.rows[place]], at_least=self.config.size or 0)
             for view, seed in zip(views, draw.seeds, strict=True):
                 # a generator for each row: no row has to be decoded for the draws of another
-                view.append(
-                    center(picture, self.config)
-                    if seed is None
-                    else crop(picture, self.config, np.random.default_rng((seed, place)))
-                )
-        return [torch.from_numpy(np.stack(view)) for view in views]
+                generator = None if seed is None else np.random.default_rng((seed, place))
+                view.append(self._view(picture, generator))
+        return [torch.stack(view) for view in views]
+
+    def _view(self, picture: Image, generator: np.random.Generator | None) -> Tensor:
+        if generator is None:
+            return torch.tensor(center(picture, self.config))
+        x = torch.tensor(crop(picture, self.config, generator))
+        colours = rng.seeded(int(generator.integers(2**63)), torch.device("cpu"))
+        return augment.recoloured(x[None], self.config, colours)[0].to(torch.uint8)
 
 
 def make_views(

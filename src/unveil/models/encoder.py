@@ -55,7 +55,7 @@ def _parts(config: settings.Encoder, shape: tuple[int, ...]) -> tuple[nn.Module,
             if shape[1] % side or shape[2] % side:
                 raise UnveilError(
                     f"images of {shape[1]}x{shape[2]} do not divide into squares of {side}: "
-                    "set encoder.space_to_depth=1 or another augment.size"
+                    "set encoder.space_to_depth=1, or for image files another augment.size"
                 )
             return resnet(
                 shape[0], width=config.width, blocks=config.blocks, strides=config.strides, space_to_depth=side
