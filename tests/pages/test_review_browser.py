@@ -331,6 +331,33 @@ def test_pickers_are_complete_and_sorted_by_similarity(browser: Browser, tmp_pat
         assert [name for name in sections if name != "Suggested"] == ["Most", "Nearest", "Nearest"]
 
 
+def test_a_second_key_decides_nothing_until_the_next_item_is_shown(browser: Browser, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", pictures="files")
+    with served(run) as address:
+        browser.open(address)
+        browser.card("novel-0").click()
+        browser.one(".tile")
+        browser.keys(Keys.ENTER)
+        browser.until(lambda: "1 of 12" in browser.one(".viewer header").text)
+        browser.driver.execute_script("""
+            const { fetch } = window;
+            const answered = new Promise((resolve) => (window.answer = resolve));
+            window.fetch = async (address, options) => {
+              const answer = await fetch(address, options);
+              if (options?.method === "POST") await answered;
+              return answer;
+            };
+        """)
+        browser.keys("x")
+        browser.length(1)
+        browser.keys("x", "y")  # the server has written it, its answer is on the way
+        browser.driver.execute_script("answer()")
+        browser.until(lambda: "2 of 12" in browser.one(".viewer header").text)
+        browser.keys("x")
+        browser.until(lambda: "3 of 12" in browser.one(".viewer header").text)
+        browser.length(2)
+
+
 def test_a_picture_over_the_whole_window(browser: Browser, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", pictures="files")
     with served(run) as address:
@@ -355,7 +382,7 @@ def test_a_picture_over_the_whole_window(browser: Browser, tmp_path: Path) -> No
         browser.until(lambda: browser.one(".viewer .id").text == first)
         browser.until(lambda: "placed by a person" in browser.one(".viewer header").text)
         browser.keys("x")
-        browser.length(2)
+        browser.until(lambda: "3 of 12" in browser.one(".viewer header").text)
         browser.keys("v")
         browser.one("dialog.picker input").send_keys("novel-1", Keys.ENTER)
         browser.length(3)

@@ -30,11 +30,21 @@ export function openViewer(rows, at, moved = () => {}) {
     view = { scale: 1, x: 0, y: 0 };
     show();
   };
-  const done = async (work) => (await work) && step(1);
+  let deciding = false; // until a decision is written the same item is shown: a second key would decide on it again
+  const decide = async (work) => {
+    if (deciding) return;
+    deciding = true;
+    const mine = row();
+    try {
+      if ((await work([mine])) && row() === mine) step(1);
+    } finally {
+      deciding = false;
+    }
+  };
   const actions = {
-    y: () => done(confirm([row()])),
-    x: () => done(reject([row()])),
-    v: () => done(move([row()])),
+    y: () => decide(confirm),
+    x: () => decide(reject),
+    v: () => decide(move),
     f: () => (location.hash = `#/similar/${row()}`),
   };
   const bar = h(
