@@ -29,7 +29,8 @@ def paper(folder: Path, **where: object) -> list[dict[str, object]]:
 
 def test_a_plan_has_a_command_for_each_missing_run(tmp_path: Path) -> None:
     todo = planned(tmp_path)
-    files.write_json(todo[0].record, {"method": "ncl", "seconds": {"discovery": 1.0}})
+    done = {"method": "ncl", "seconds": {"discovery": 1.0}, "config": {"discovery": {"epochs": 1}}}
+    files.write_json(todo[0].record, done)
     paper(tmp_path, plan=tmp_path / "commands.txt")
     lines = (tmp_path / "commands.txt").read_text().splitlines()
     expected = [sys.executable, "-m", "unveil", "paper", *GIVEN]

@@ -156,6 +156,16 @@ def test_an_experiment_for_one_data_set_is_run_on_that_alone(
     assert [one.data.known for one in found if one is not None] == [10, 10, 20, 20, 40, 40, 80, 80]
 
 
+@pytest.mark.parametrize("data", ["cifar10", "cifar100"])
+def test_curves_over_epochs_are_as_long_as_the_recipe(data: str, tmp_path: Path) -> None:
+    place = experiments.scale("desk", data)
+    found = plan.make_plan(experiments.load("epochs", data), place, 1, out=tmp_path, runs=tmp_path)
+    (run,) = found.runs["NCL + HNG"]
+    assert plan.title_of(run.settings) == plan.title_of(recipe.load(f"{data}-desk"))
+    (short,) = plan.make_plan(experiments.load("table4", data), place, 1, out=tmp_path, runs=tmp_path).runs["RS"]
+    assert short.settings.discovery.epochs == 2
+
+
 def test_rows_are_repeated_for_each_alphabet() -> None:
     rows = experiments.load("omniglot", "omniglot").rows
     assert [row.name for row in rows[2:4]] == ["Atemayar Qelisayer: k-means", "Atemayar Qelisayer: NCL + HNG"]
@@ -178,12 +188,13 @@ def test_every_row_is_a_valid_recipe_at_the_published_scale(name: str, data: str
 def test_records_are_used_again_and_an_edited_setting_is_not(folder: Path, tmp_path: Path) -> None:
     first = planned("table3", tmp_path)
     (run,) = first.runs["baseline"]
+    config = {"discovery": {"epochs": 2 * run.settings.discovery.epochs}}
     record = {"method": "baseline", "seed": 0, "metrics": {"acc": 0.5}, "seconds": {"discovery": 60.0}}
     run.record.parent.mkdir(parents=True)
-    run.record.write_text(json.dumps(record))
+    run.record.write_text(json.dumps(record | {"config": config}))
     assert run not in first.missing()
     assert len(first.missing()) == 9
-    assert first.estimate(first.missing()[0]) == 60.0
+    assert first.estimate(first.missing()[0]) == pytest.approx(30.0)  # half as many epochs
     other = plan.make_plan(
         first.experiment,
         replace(tiny(), set=(*QUICK, "discovery.lr=0.03")),

@@ -57,6 +57,8 @@ class Scale:
     by_seed: tuple[tuple[str, ...], ...] = ()
     methods: dict[str, list[str]] = field(default_factory=dict)
     """By method: settings that its authors chose differently."""
+    experiments: dict[str, list[str]] = field(default_factory=dict)
+    """By experiment: settings of all its rows at this scale."""
 
 
 def names() -> list[str]:

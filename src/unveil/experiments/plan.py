@@ -73,14 +73,15 @@ class Plan:
         return [record for run in self.runs.get(row.name, []) if (record := run.done()) is not None]
 
     def estimate(self, run: Run) -> float | None:
-        """Estimated seconds of discovery, from records of the same method or, without any, of all methods."""
-        seconds: dict[str, list[float]] = {}
+        """Estimated seconds of discovery, from an epoch of the same method or, without any record of it, of all."""
+        an_epoch: dict[str, list[float]] = {}
         for path in run.record.parent.glob("*.json"):
             record = files.read_json(path)
-            seconds.setdefault(record["method"], []).append(record["seconds"]["discovery"])
-        same = seconds.get(run.settings.discovery.method)
-        everything = [value for values in seconds.values() for value in values]
-        return statistics.fmean(same or everything) if everything else None
+            seconds = record["seconds"]["discovery"] / max(1, record["config"]["discovery"]["epochs"])
+            an_epoch.setdefault(record["method"], []).append(seconds)
+        same = an_epoch.get(run.settings.discovery.method)
+        everything = [value for values in an_epoch.values() for value in values]
+        return run.settings.discovery.epochs * statistics.fmean(same or everything) if everything else None
 
 
 def make_plan(
@@ -88,7 +89,9 @@ def make_plan(
 ) -> Plan:
     """The plan of an experiment. Records are in `out`, run directories in `runs`."""
     imbalance = None if imbalance == 1 else imbalance
-    extra = () if imbalance is None else (f"data.imbalance={imbalance:g}",)
+    extra = tuple(scale.experiments.get(experiment.name, ()))
+    if imbalance is not None:
+        extra = (*extra, f"data.imbalance={imbalance:g}")
     name = f"{scale.name}-{scale.data}" + ("" if imbalance is None else f"-imbalance{imbalance:g}")
     planned: dict[str, list[Run]] = {}
     for row in experiment.rows:
