@@ -76,7 +76,7 @@ class Augment:
     jitter: float = 0.0
     """Strength of brightness, contrast and saturation changes."""
     grey: float = 0.0
-    """Share of the views that lose their colours."""
+    """Share of the views that lose their colors."""
     size: int | None = None
     """Side of a view in pixels; needed for image files."""
     noise: float = 0.0

@@ -126,7 +126,7 @@ def test_jitter_keeps_grey_images_grey() -> None:
     torch.testing.assert_close(augment.jitter(x, 0.0, generator()), x.float())
 
 
-def test_grey_takes_the_colours_of_a_share_and_leaves_the_others() -> None:
+def test_grey_takes_the_colors_of_a_share_and_leaves_the_others() -> None:
     x = images(200, 3, 3)
     found = augment.grey(x, 0.25, generator())
     without = (found == found[..., :1]).all(dim=(1, 2, 3))

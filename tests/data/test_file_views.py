@@ -1,4 +1,4 @@
-"""Views of image files: cropped and recoloured by the settings, the same in every process."""
+"""Views of image files: cropped and recolored by the settings, the same in every process."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def views(files: Items, draw: Draw, **options: float) -> tuple[torch.Tensor, ...
 
 
 @pytest.mark.parametrize("options", [{"jitter": 0.5}, {"grey": 0.5}, {"jitter": 0.5, "grey": 0.5}])
-def test_colours_change_and_crops_do_not(files: Items, options: dict[str, float]) -> None:
+def test_colors_change_and_crops_do_not(files: Items, options: dict[str, float]) -> None:
     draw = Draw(ROWS, (None, 1, 2))
     plain, found = views(files, draw), views(files, draw, **options)
     assert torch.equal(found[0], plain[0])  # the clean view

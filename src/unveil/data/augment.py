@@ -13,11 +13,11 @@ def draw(x: Tensor, config: Augment, generator: torch.Generator) -> Tensor:
         x = shift_flip(x, config.shift, config.padding, config.flip, generator)
     if config.crop is not None:
         x = resized_crop(x, config.crop, generator)
-    return recoloured(x, config, generator)
+    return recolored(x, config, generator)
 
 
-def recoloured(x: Tensor, config: Augment, generator: torch.Generator) -> Tensor:
-    """Images of any size with other colours. x: (B, h, w, C) in 0..255; nothing to change: x itself."""
+def recolored(x: Tensor, config: Augment, generator: torch.Generator) -> Tensor:
+    """Images of any size with other colors. x: (B, h, w, C) in 0..255; nothing to change: x itself."""
     if config.jitter:
         x = jitter(x, config.jitter, generator)
     if config.grey:
@@ -78,12 +78,12 @@ def jitter(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
     x = x.float() * factors[0]
     mean = x.mean(dim=(1, 2, 3), keepdim=True)
     x = (x - mean) * factors[1] + mean
-    grey = x.mean(dim=3, keepdim=True)
-    return ((x - grey) * factors[2] + grey).clamp(0, 255)
+    uncolored = x.mean(dim=3, keepdim=True)
+    return ((x - uncolored) * factors[2] + uncolored).clamp(0, 255)
 
 
 def grey(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """Take the colours out of a random share of the images."""
+    """Take the colors out of a random share of the images."""
     chosen = torch.rand(len(x), 1, 1, 1, generator=generator, device=x.device) < share
     return torch.where(chosen, x.float().mean(dim=3, keepdim=True), x.float())
 

@@ -180,8 +180,8 @@ class _Decoder(TorchDataset[list[Tensor] | str]):
         if generator is None:
             return torch.tensor(center(picture, self.config))
         x = torch.tensor(crop(picture, self.config, generator))
-        colours = rng.seeded(int(generator.integers(2**63)), torch.device("cpu"))
-        return augment.recoloured(x[None], self.config, colours)[0].to(torch.uint8)
+        colors = rng.seeded(int(generator.integers(2**63)), torch.device("cpu"))
+        return augment.recolored(x[None], self.config, colors)[0].to(torch.uint8)
 
 
 def make_views(
