@@ -148,13 +148,18 @@ def differences(resolved: Settings, steps: int = 20, step_size: int = 4) -> tupl
         seen |= set(losses)
         if set(losses) != set(expected):
             return math.inf, math.inf, seen
-        worst = max(worst, *(abs(losses[name].item() - expected[name]) for name in losses))
+        worst = largest(worst, *(abs(losses[name].item() - expected[name]) for name in losses))
     found = published_names(method.model)
     found |= {"memory_u": method.queue_u.features, "memory_l": method.queue_l.features}
     wanted = procedure.state | {"memory_u": procedure.memory_u.features, "memory_l": procedure.memory_l.features}
     assert set(found) == set(wanted)
-    apart = max(float((found[name] - wanted[name].detach()).abs().max()) for name in wanted)
+    apart = largest(*(float((found[name] - wanted[name].detach()).abs().max()) for name in wanted))
     return worst, apart, seen
+
+
+def largest(*values: float) -> float:
+    """The largest value; not a number if any is none, which Python's max would pass over."""
+    return float(torch.tensor(values).max())
 
 
 @pytest.mark.parametrize("more", [[], NEVER_FULL], ids=["queues that fill", "queues that never fill"])
@@ -189,10 +194,14 @@ def test_the_other_presets_follow_it_too(preset: str) -> None:
     ],
 )
 def test_every_option_matters(other: str) -> None:
-    """Without one of them the trajectory is another one."""
-    resolved = recipe.load("cifar10-reference-code", [*SMALL, *NEVER_FULL, "discovery.milestones=[1]", other])
-    worst, apart, _ = differences(resolved, steps=6, step_size=2)
-    assert max(worst, apart) > 1e-6
+    """Without one of them the trajectory is another one, with all of them it is the same."""
+    given = [*SMALL, *NEVER_FULL, "discovery.milestones=[1]"]
+    # Of empty slots the published procedure would make hard negatives of length zero, so it ends before them.
+    steps = STEPS_PER_EPOCH if other == "method.queue_start=empty" else 6
+    worst, apart, _ = differences(recipe.load("cifar10-reference-code", given), steps, step_size=2)
+    assert largest(worst, apart) < 1e-8
+    worst, apart, _ = differences(recipe.load("cifar10-reference-code", [*given, other]), steps, step_size=2)
+    assert largest(worst, apart) > 1e-6
 
 
 PUBLISHED = [

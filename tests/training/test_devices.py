@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from unveil import recipe, rng, settings
+from unveil.data import augment
 from unveil.data.cached_views import CachedViews, Layout, build
 from unveil.data.items import Items
 from unveil.data.loader import Batch, Loader
@@ -121,6 +122,7 @@ def batch(
 
 def run(method: Method, batches: list[Batch], patch: pytest.MonkeyPatch) -> None:
     method.train()
+    # the optimizers of a stage are fused, and `meta` has no fused kernels
     optimizer = torch.optim.SGD(method.trained(), lr=0.1, momentum=0.9, weight_decay=1e-4, foreach=False)
     with device_alone(patch):
         for given in batches:
@@ -210,7 +212,10 @@ def test_a_step_of_the_similarity_network(kind: str, monkeypatch: pytest.MonkeyP
 VIEWS = {
     "images": (np.zeros((ITEMS, 8, 8, 3), dtype=np.uint8), {"shift": 1, "flip": True}),
     "zero padding": (np.zeros((ITEMS, 8, 8, 3), dtype=np.uint8), {"shift": 1, "flip": True, "padding": "zero"}),
-    "crops": (np.zeros((ITEMS, 8, 8, 3), dtype=np.uint8), {"crop": (0.5, 1.0), "jitter": 0.2, "noise": 0.1}),
+    "crops": (
+        np.zeros((ITEMS, 8, 8, 3), dtype=np.uint8),
+        {"crop": (0.5, 1.0), "jitter": 0.2, "grey": 0.2, "noise": 0.1},
+    ),
     "vectors": (np.zeros((ITEMS, 6), dtype=np.float32), {"noise": 0.5, "dropout": 0.1, "mix": 0.5}),
     "own views": (np.zeros((ITEMS, 3, 6), dtype=np.float32), {}),
 }
@@ -230,6 +235,16 @@ def test_views_are_drawn_on_the_device(kind: str, monkeypatch: pytest.MonkeyPatc
         )
         for given in loader.epoch(0):
             assert {x.device for x in (*given.views, given.y, given.rows) if x is not None} == {META}
+
+
+@pytest.mark.parametrize(
+    "options", [{"shift": 1, "flip": True}, {"crop": (0.5, 1.0)}, {"jitter": 0.2}, {"grey": 0.2}], ids=str
+)
+def test_augmentation_makes_nothing_on_the_host(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.empty(5, 8, 8, 3, dtype=torch.uint8, device=META)
+    with device_alone(monkeypatch):
+        drawn = augment.draw(x, settings.Augment(**options), rng.seeded(0, META))
+    assert drawn.shape == x.shape
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "uint8"])
