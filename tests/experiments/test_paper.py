@@ -21,7 +21,7 @@ from unveil.errors import UnveilError
 from unveil.experiments import command, maps, output, plan
 from unveil.experiments import experiment as experiments
 from unveil.experiments.plan import title_of
-from unveil.experiments.summary import Line, pair_rule, summarise
+from unveil.experiments.summary import Line, pair_rule, plain_kmeans, summarise
 from unveil.methods.dtc import DTCSettings
 from unveil.methods.ranking import RankingSettings
 from unveil.methods.similarity import PairwiseSettings
@@ -164,6 +164,15 @@ def test_a_scale_has_settings_for_an_experiment(data: str, epochs: int, tmp_path
     assert lengths == {epochs}
     (other,) = plan.make_plan(experiments.load("table4", data), place, 1, out=tmp_path, runs=tmp_path).runs["RS"]
     assert other.settings.discovery.epochs < epochs
+
+
+def test_kmeans_stands_beside_the_rows_that_were_run(tmp_path: Path) -> None:
+    found = planned("epochs", tmp_path)
+    assert plain_kmeans(found) == {}
+    (run,) = found.runs["NCL"]
+    run.record.parent.mkdir(parents=True)
+    run.record.write_text(json.dumps({"method": "ncl", "kmeans": {"acc": 0.5}}))
+    assert plain_kmeans(found) == {"k-means on features of unit length": [50.0]}
 
 
 def test_rows_are_repeated_for_each_alphabet() -> None:

@@ -114,9 +114,10 @@ def pair_rule(settings: Settings) -> str:
 
 def plain_kmeans(plan: Plan) -> dict[str, list[float]]:
     """ACC in percent of k-means on the inputs and on features of unit length, by seed, from the records of the row that
-    others are compared with."""
-    row = next((row for row in plan.experiment.rows if row.name == plan.experiment.against), plan.experiment.rows[0])
-    records = plan.records(row)
+    others are compared with, or of the first row that was run."""
+    rows = plan.experiment.rows
+    compared = [row for row in rows if row.name == plan.experiment.against]
+    records = next((found for row in compared or rows if (found := plan.records(row))), [])
     keys = {"k-means on the inputs": "kmeans_inputs", "k-means on features of unit length": "kmeans"}
     scores = {name: [100 * record[key]["acc"] for record in records if key in record] for name, key in keys.items()}
     return {name: values for name, values in scores.items() if values}
