@@ -29,9 +29,9 @@ import torch
 
 from unveil import files, hardware
 from unveil.data.items import Items
-from unveil.discovery.preparation import LARGE
-from unveil.models.embedding import CHUNK, pictures
-from unveil.models.pretrained import pretrained
+from unveil.encoders.preparation import LARGE
+from unveil.encoders.pretrained import pretrained
+from unveil.encoders.stored import CHUNK, pictures
 from unveil.settings import Machine
 
 DIMS, CLASSES, KNOWN, NOISE = 128, 20, 10, 2.0

@@ -16,12 +16,12 @@ import numpy as np
 from benchmarks.own_dimensions import Choices, only
 from benchmarks.own_tasks import DEVELOPED_ON, draw
 from unveil import files, recipe
-from unveil.discovery.metric import choose_metric
-from unveil.discovery.run import environment
-from unveil.methods.consensus import kmeans_labels
+from unveil.clustering.partitions import kmeans_labels
+from unveil.encoders.metric import choose_metric
 from unveil.methods.neighbor_consensus import NeighborConsensusSettings, embeddings, find_clusters, neighbor_graphs
 from unveil.metrics import clustering_accuracy
 from unveil.numerics import Labels, Matrix
+from unveil.own.run import environment
 
 Find = Callable[[Matrix, Matrix, Labels, int, int], Labels]
 """Clusters of unlabelled vectors, beside known ones and their labels, for a number of clusters and a seed."""

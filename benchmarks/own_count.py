@@ -2,7 +2,7 @@
 
 Known classes of the tasks of `benchmarks.own_tasks`, and of Omniglot alphabets that no task uses, are split at random
 into known and novel ones, which are counted; no class that is novel in a task is looked at. The constants of
-`unveil.discovery.count_connections` were chosen on such splits.
+`unveil.counting.connections` were chosen on such splits.
 """
 
 import argparse
@@ -14,10 +14,10 @@ import numpy as np
 
 from benchmarks.own_tasks import BALANCED, Labels, Vectors, draw, images, vectors_of
 from unveil import files, recipe
-from unveil.discovery import count
-from unveil.discovery.metric import Metric, choose_metric
-from unveil.discovery.run import environment
+from unveil.counting import estimate as count
+from unveil.encoders.metric import Metric, choose_metric
 from unveil.numerics import directions
+from unveil.own.run import environment
 
 OTHERS = ("Futurama", "Bengali", "Grantha", "Hebrew", "Armenian")
 """Alphabets of Omniglot that no task uses."""

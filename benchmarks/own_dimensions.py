@@ -18,11 +18,11 @@ import numpy as np
 from benchmarks.own_count import known_rows
 from benchmarks.own_tasks import Labels, Vectors
 from unveil import files, recipe
-from unveil.discovery.metric import choose_metric
-from unveil.discovery.run import environment
+from unveil.encoders.metric import choose_metric
 from unveil.methods import neighbor_consensus
 from unveil.methods.neighbor_consensus import NeighborConsensusSettings, find_clusters
 from unveil.metrics import clustering_accuracy
+from unveil.own.run import environment
 
 NAMES = ("letter", "cifar100", "imagenet20", "clinc150", "digits", "mnist", "fashion-mnist")
 CLASSES = (4, 5, 6, 8, 10, 12)

@@ -18,7 +18,7 @@ from rich.console import Console
 from unveil import files, hardware
 from unveil.data import catalog
 from unveil.data.items import Items
-from unveil.models.embedding import Embedding
+from unveil.encoders.stored import Embedding
 from unveil.settings import Machine
 from unveil.storage import default_store
 

@@ -12,7 +12,7 @@ from sklearn.cluster import HDBSCAN, KMeans, SpectralClustering
 from sklearn.mixture import GaussianMixture
 from sklearn.semi_supervised import LabelSpreading
 
-from unveil.discovery.clusters import semi_kmeans
+from unveil.clustering.kmeans import semi_kmeans
 from unveil.numerics import unit_rows
 
 Vectors = NDArray[np.float32]

@@ -197,8 +197,8 @@ def start_up() -> tuple[float, float]:
 def thumbnails(images: Path) -> dict[str, Any]:
     """Seconds of the processor for embeddings of image files, alone and with thumbnails of them; the least of two."""
     from unveil.data.items import Items
-    from unveil.discovery.preparation import LARGE
-    from unveil.models.embedding import Embedding
+    from unveil.encoders.preparation import LARGE
+    from unveil.encoders.stored import Embedding
     from unveil.runs.thumbnails import FILE, kept_in
 
     paths = sorted(path for path in images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg", ".png"))

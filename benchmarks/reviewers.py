@@ -6,8 +6,8 @@
 A reviewer knows the true class of every item and answers the questions of the page: the most useful first, or class by
 class in the order of the page. The accuracy after some answers is compared, and on three tasks the accuracy of a fit
 that goes on from these answers, as `unveil discover --continue` does. There are too few or too many clusters at first.
-The curves of `unveil.runs.questions` were fitted on the first tasks; the others had no part in that. A record for each
-task. `--criteria` shows how well each criterion tells yes from no, by the area under the ROC curve.
+The curves of `unveil.review.questions` were fitted on the first tasks; the others had no part in that. One record for
+each task. `--criteria` shows how well each criterion tells yes from no, by the area under the ROC curve.
 """
 
 import argparse
@@ -28,16 +28,16 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.own_tasks import TASKS, draw, with_known_classes
 from unveil import NovelClassDiscovery, files, recipe
-from unveil.discovery.constraints import decided, steered_labels
-from unveil.discovery.run import environment
 from unveil.metrics import contingency
 from unveil.numerics import match_clusters, mean_direction, unit_rows
-from unveil.runs.corrections import State
-from unveil.runs.decisions import folded_labels
-from unveil.runs.edited_scores import EditedScores
-from unveil.runs.questions import GAIN, YES, Question, Questions, separation
+from unveil.own.constraints import decided, steered_labels
+from unveil.own.run import environment
+from unveil.review.corrections import State
+from unveil.review.decisions import folded_labels
+from unveil.review.edited_scores import EditedScores
+from unveil.review.log import Entry
+from unveil.review.questions import GAIN, YES, Question, Questions, separation
 from unveil.runs.reader import Run, load
-from unveil.runs.review_log import Entry
 
 FITTED_ON = ("digits", "letter", "cifar10", "fashion-mnist", "omniglot-greek")
 HELD_OUT = ("digits-reversed", "mnist", "fashion-mnist-reversed", "omniglot-latin", "letter-10")

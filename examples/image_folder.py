@@ -8,8 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from unveil.discovery.run import run_own_data
-from unveil.runs.export import export
+from unveil.own.run import run_own_data
+from unveil.review.export import export
 from unveil.storage import default_store
 
 

@@ -127,9 +127,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture
 def means(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """An encoder `timm:means` that gives a picture shrunk to 4x4, and how many pictures it has seen."""
-    from unveil.discovery import preparation
-    from unveil.models import embedding
-    from unveil.models.pretrained import Pretrained
+    from unveil.encoders import preparation
+    from unveil.encoders import stored as embedding
+    from unveil.encoders.pretrained import Pretrained
 
     seen: list[int] = []
 

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from unveil import NovelClassDiscovery, ranks, recipe
 from unveil.data import catalog
 from unveil.data.task import make_task
-from unveil.discovery.run import run_own_data, run_recipe
 from unveil.models import encoder
 from unveil.models.inference import features
+from unveil.own.run import run_own_data, run_recipe
 from unveil.settings import Settings
 from unveil.storage import Storage
 from unveil.training import loop, stages, stored_stages

@@ -45,10 +45,10 @@ def test_the_method_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch:
     from rich.console import Console
 
     from unveil import recipe
-    from unveil.discovery.run import run_recipe
     from unveil.errors import UnveilError
     from unveil.methods.catalog import METHODS
     from unveil.models.model import Model
+    from unveil.own.run import run_recipe
 
     page = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(?:python|toml)\n(# (\S+)\n.*?)```", page, re.DOTALL)

@@ -15,10 +15,10 @@ from unveil.cli.own import discover
 from unveil.data.cells import write_cells
 from unveil.data.known_new import read_new, read_task
 from unveil.data.sheets import Columns
-from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
-from unveil.runs.export import export, formats_for
+from unveil.own.run import run_own_data
+from unveil.review.export import export, formats_for
 from unveil.runs.reader import load
 
 

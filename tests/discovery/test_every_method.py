@@ -11,12 +11,12 @@ from rich.console import Console
 from sklearn.datasets import load_digits
 
 from unveil import recipe
-from unveil.discovery.continue_run import continue_run, from_review
-from unveil.discovery.predict_run import predict_run
-from unveil.discovery.run import run_recipe
 from unveil.methods.catalog import METHODS
+from unveil.own.continue_run import continue_run, from_review
+from unveil.own.predict_run import predict_run
+from unveil.own.run import run_recipe
 from unveil.pages.report.page import write
-from unveil.runs.export import export
+from unveil.review.export import export
 from unveil.runs.reader import load
 
 QUICK = [*TINY, "data.per_class=12", "rotation.epochs=1", "discovery.epochs=1", "method.similarity.epochs=1"]

@@ -7,7 +7,6 @@ from sklearn.datasets import load_digits
 
 from unveil.data.items import Items
 from unveil.data.task import Task
-from unveil.discovery.metric import Metric
 from unveil.discovery.recognition import (
     estimate_novel,
     nearest_means,
@@ -16,6 +15,7 @@ from unveil.discovery.recognition import (
     recognise_known,
     recognised_rows,
 )
+from unveil.encoders.metric import Metric
 from unveil.numerics import Labels, Matrix
 
 

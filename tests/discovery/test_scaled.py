@@ -8,8 +8,8 @@ from rich.console import Console
 from unveil import NovelClassDiscovery, recipe
 from unveil.data.items import Items
 from unveil.data.task import Task
-from unveil.discovery.preparation import Preparation
 from unveil.discovery.scaled import scale
+from unveil.encoders.preparation import Preparation
 from unveil.errors import UnveilError
 from unveil.numerics import Matrix
 

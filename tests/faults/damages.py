@@ -128,7 +128,7 @@ def reviews_damaged(outcomes: Outcomes, count: int, seed: int) -> None:
     with scratch() as folder:
         run = write_run(folder / "run")
         review(str(run), str(folder / "answered"), 2)
-        from unveil.runs.decisions import corrected_items
+        from unveil.review.decisions import corrected_items
 
         contents = corrected_items(run)
         for path in (run / "review.jsonl", run / "review.last"):
@@ -143,7 +143,7 @@ def reviews_damaged(outcomes: Outcomes, count: int, seed: int) -> None:
 
 def _review_again(run: Path, path: Path, how: str, contents: Any) -> tuple[str, str]:
     from unveil.errors import UnveilError
-    from unveil.runs.decisions import corrected_items
+    from unveil.review.decisions import corrected_items
 
     case = f"{path.name} {how}"
     try:
@@ -158,7 +158,7 @@ def _use(run: Path) -> list[Any]:
     """Everything that report, review, export, predict and continue read."""
     from unveil import checksums, recipe
     from unveil.discovery.predictor import Predictor
-    from unveil.runs.decisions import corrected_items
+    from unveil.review.decisions import corrected_items
     from unveil.runs.reader import check_files, load
 
     checksums._VERIFIED.clear()  # as a new process would

@@ -46,7 +46,7 @@ def readers(folder: Path) -> Iterator[tuple[str, list[bytes], Callable[[Path], o
     from unveil.data.pictures import read_image
     from unveil.data.readers import load_cifar_pickle, read_idx
     from unveil.models.model import Model
-    from unveil.runs.review_log import Entry, parse_entries
+    from unveil.review.log import Entry, parse_entries
 
     def saved(write: Callable[[Path], object], name: str) -> bytes:
         write(folder / name)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 import unveil.cli.main
-import unveil.discovery.continue_run
+import unveil.own.continue_run
 import unveil.pages.review.log
 
 from .scenes import arrays, digits, images

@@ -128,7 +128,7 @@ def reviews(outcomes: Outcomes, count: int, seed: int) -> None:
     """Kill a reviewing process at random moments; what was answered must be there, and the rest can be done again."""
     from review_runs import write_run
 
-    from unveil.runs.decisions import corrected_items
+    from unveil.review.decisions import corrected_items
 
     draw = random.Random(seed)
     start_server()
@@ -182,8 +182,8 @@ def _actions() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _judged_review(run: Path, answered: Path, expected: Any) -> tuple[str, str]:
     from unveil.errors import UnveilError
-    from unveil.runs.corrections import current_state
-    from unveil.runs.decisions import corrected_items
+    from unveil.review.corrections import current_state
+    from unveil.review.decisions import corrected_items
     from unveil.runs.reader import load
 
     lines = [line for line in answered.read_text().splitlines(keepends=True) if line.endswith("\n")]

@@ -10,10 +10,9 @@ from blobs import blobs
 from sklearn.datasets import load_digits, make_moons
 
 from unveil import NovelClassDiscovery
-from unveil.data.neighbor_graph import edge_weights, neighbor_graph
-from unveil.errors import UnveilError
-from unveil.methods import neighbor_consensus
-from unveil.methods.consensus import (
+from unveil.clustering.embedding import embed
+from unveil.clustering.graph import edge_weights, neighbor_graph
+from unveil.clustering.partitions import (
     agreement,
     average_labels,
     consensus,
@@ -23,6 +22,8 @@ from unveil.methods.consensus import (
     share_that_agrees,
     ward_labels,
 )
+from unveil.errors import UnveilError
+from unveil.methods import neighbor_consensus
 from unveil.methods.neighbor_consensus import (
     NeighborConsensusSettings,
     choices_of_dimensions,
@@ -30,7 +31,6 @@ from unveil.methods.neighbor_consensus import (
     find_clusters,
     separated_by_planes,
 )
-from unveil.methods.neighbor_embedding import embed
 from unveil.metrics import clustering_accuracy
 from unveil.models.heads import NeighborVote, build_head, describe_head
 

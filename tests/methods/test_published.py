@@ -17,7 +17,6 @@ from torch import Tensor
 
 from unveil import recipe, rng, settings
 from unveil.data.loader import Batch
-from unveil.discovery.run import run_recipe
 from unveil.errors import UnveilError
 from unveil.methods.catalog import make_method
 from unveil.methods.method import Context
@@ -25,6 +24,7 @@ from unveil.methods.ncl import HNGSettings, NCLWithHNG
 from unveil.models import build_encoder
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
+from unveil.own.run import run_recipe
 from unveil.settings import Settings
 from unveil.training.loop import step_on
 from unveil.training.schedule import learning_rate

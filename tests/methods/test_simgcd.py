@@ -13,13 +13,13 @@ from torch import Tensor
 
 from unveil import recipe, settings
 from unveil.data.loader import Batch
-from unveil.discovery.run import run_recipe
 from unveil.errors import UnveilError
 from unveil.methods.method import Context
 from unveil.methods.simgcd import SimGCD, SimGCDSettings
 from unveil.models import build_encoder
 from unveil.models.heads import Prototypes, linear_head
 from unveil.models.model import Model
+from unveil.own.run import run_recipe
 
 KNOWN, NOVEL, WIDTH = 3, 2, 8
 

@@ -9,9 +9,9 @@ from conftest import TINY
 from rich.console import Console
 
 from unveil import recipe
-from unveil.discovery.directories import default_folder
-from unveil.discovery.run import run_recipe
 from unveil.methods.catalog import METHODS
+from unveil.own.directories import default_folder
+from unveil.own.run import run_recipe
 
 QUICK = ("rotation.epochs=1", "method.similarity.epochs=1", "discovery.epochs=2", "method.ncl_start=0")
 DTC = ("discovery.method=dtc", "method.warmup_epochs=0", "method.interval=1", "discovery.epochs=3")

@@ -15,13 +15,13 @@ from torch import Tensor
 
 from unveil import losses, recipe, settings
 from unveil.data.loader import Batch
-from unveil.discovery.run import run_recipe
 from unveil.errors import UnveilError
 from unveil.methods.method import Context
 from unveil.methods.uno import UNO, UNOSettings
 from unveil.models import build_encoder
 from unveil.models.heads import ProjectedPrototypes, Prototypes, linear_head
 from unveil.models.model import Model
+from unveil.own.run import run_recipe
 
 KNOWN, NOVEL, WIDTH = 3, 2, 8
 

@@ -13,13 +13,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from unveil import recipe, rng, settings
-from unveil.discovery.run import run_recipe
 from unveil.errors import UnveilError
 from unveil.models import build_encoder
 from unveil.models.checkpoint_import import import_checkpoint
 from unveil.models.encoder import Encoder, load_head
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
+from unveil.own.run import run_recipe
 
 KNOWN, NOVEL = 5, 5
 

@@ -24,9 +24,9 @@ from sklearn.datasets import load_digits
 
 from unveil import files
 from unveil.cli.main import app
-from unveil.discovery.predict_run import predict_run
-from unveil.discovery.run import run_own_data
 from unveil.errors import UnveilError
+from unveil.own.predict_run import predict_run
+from unveil.own.run import run_own_data
 from unveil.pages import colors
 from unveil.pages.report import clusters, curves, text
 from unveil.pages.report.page import build, write

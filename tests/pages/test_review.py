@@ -27,8 +27,8 @@ from unveil.pages.review.serve import prepare, serve
 from unveil.pages.review.similar import SimilarItems
 from unveil.pages.review.split import split
 from unveil.pages.review.summary import Summary
-from unveil.runs.edited_scores import rising_curve
-from unveil.runs.names import telling_words
+from unveil.review.edited_scores import rising_curve
+from unveil.review.names import telling_words
 from unveil.runs.reader import Run, load
 
 A, B, C, D = 2, 3, 4, 5

@@ -11,8 +11,8 @@ from conftest import TINY
 from rich.console import Console
 
 from unveil import files, recipe
-from unveil.discovery.run import run_recipe
 from unveil.metrics import clustering_accuracy
+from unveil.own.run import run_recipe
 from unveil.pages.report.page import write
 from unveil.pages.report.truth import compare
 from unveil.runs.reader import load

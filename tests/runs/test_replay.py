@@ -8,9 +8,9 @@ import pytest
 from review_runs import make_run
 
 from unveil.errors import UnveilError
-from unveil.runs.corrections import REJECTED, State, current_state, replay
+from unveil.review.corrections import REJECTED, State, current_state, replay
+from unveil.review.log import LAST, LOG, Entry, write_last
 from unveil.runs.reader import Run
-from unveil.runs.review_log import LAST, LOG, Entry, write_last
 
 A, B, C, D = 2, 3, 4, 5
 """Clusters of the run: two classes are known, and each class has 12 items."""

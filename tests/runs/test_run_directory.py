@@ -220,7 +220,7 @@ def test_pictures(tmp_path: Path) -> None:
 
 
 def test_nothing_that_reads_a_run_imports_torch_or_scikit_learn() -> None:
-    modules = "unveil.runs.reader, unveil.runs.export, unveil.runs.map, unveil.runs.writer, unveil.pages.report.page"
+    modules = "unveil.runs.reader, unveil.review.export, unveil.runs.map, unveil.runs.writer, unveil.pages.report.page"
     code = f"import sys, {modules}, unveil.pages.review.server; print([m for m in {HEAVY} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.strip() == "[]", result.stderr

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from unveil import recipe
 from unveil.data.items import Items
 from unveil.data.task import Task
-from unveil.discovery.run import run_recipe
 from unveil.methods.catalog import make_method
 from unveil.methods.method import Context
+from unveil.own.run import run_recipe
 from unveil.training.stages import _discovery_loader
 from unveil.training.training import Training
 

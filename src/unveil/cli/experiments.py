@@ -52,8 +52,8 @@ def run(
     overrides = [*(set_ or []), *(f"{key}={value}" for key, value in given.items() if value is not None)]
     settings = recipes.load(recipe, overrides)  # before torch is imported: a mistyped key is reported at once
 
-    from unveil.discovery.directories import default_folder
-    from unveil.discovery.run import run_recipe
+    from unveil.own.directories import default_folder
+    from unveil.own.run import run_recipe
     from unveil.storage import default_store
 
     folder = out or default_folder(settings, changed=bool(set_))

@@ -43,7 +43,7 @@ def predict(
         raise UnveilError(f"--coverage is {coverage}: give a share, above 0 and at most 1")
     where.check()
     if out is not None and out.suffix.lower() != ".csv":
-        from unveil.discovery.sharded import Labelling, run_job
+        from unveil.own.sharded import Labelling, run_job
         from unveil.runs.reader import read_record
 
         read_record(run)  # an error now, and not in a worker
@@ -54,7 +54,7 @@ def predict(
     if where != HERE or device != "auto":
         raise UnveilError("--engine, --workers, --address and --device are for a folder as OUT: give one")
     from unveil import files
-    from unveil.discovery.predict_run import predict_run
+    from unveil.own.predict_run import predict_run
     from unveil.storage import default_store
 
     lines, skipped = predict_run(run, inputs, coverage=coverage, embeddings=store or default_store())
@@ -97,7 +97,7 @@ def embed(
     where.check()
     if size < 32:
         raise UnveilError(f"--size is {size}: give 32 or more pixels")
-    from unveil.discovery.sharded import Embedder, run_job
+    from unveil.own.sharded import Embedder, run_job
 
     job = Embedder(encoder, size, device)
     done = run_job(job, inputs, out, **where.options())

@@ -14,7 +14,7 @@ from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.data.sheets import Columns
-    from unveil.discovery.sharded import Finished
+    from unveil.own.sharded import Finished
 
 Flag = Parameter(negative="")
 KnownInUnlabelled = Parameter(name=["--known-in-unlabelled", "--may-contain-known"], negative="")
@@ -147,7 +147,7 @@ def discover(
             **{name: getattr(common, name) for name in ("text", "label", "columns")},
             id=common.id_,
         )
-        from unveil.discovery.continue_run import continue_run
+        from unveil.own.continue_run import continue_run
         from unveil.storage import default_store
 
         folder = out or continue_.with_name(f"{continue_.resolve().name}-continued")
@@ -176,7 +176,7 @@ def discover(
     if recipe is not None:
         recipes.load(recipe, overrides)  # reports a mistake before anything is read
 
-    from unveil.discovery.run import run_own_data
+    from unveil.own.run import run_own_data
     from unveil.storage import default_store
 
     name = known.resolve().stem if new is None else f"{known.resolve().stem}-{new.resolve().stem}"
@@ -211,7 +211,7 @@ def _label_shards(record: dict[str, Any], folder: Path, device: str, where: Wher
     new = record["source"].get("new")
     if new is None or not is_sharded(Path(new)):
         return
-    from unveil.discovery.sharded import Labelling, run_job
+    from unveil.own.sharded import Labelling, run_job
 
     job = Labelling(folder.resolve(), device=device, of_the_run=novel_alone)
     print_finished(run_job(job, Path(new), folder / LABELS, **where.options()), folder / LABELS)
@@ -241,7 +241,7 @@ def _print_result(record: dict[str, Any], folder: Path) -> bool:
     if not first:
         return False
     from unveil.pages.words import SUMMARY
-    from unveil.runs.export import formats_for
+    from unveil.review.export import formats_for
     from unveil.runs.reader import load
 
     for key, sentence in record["summary"].items():
@@ -281,7 +281,7 @@ def classes(
         Print JSON, with the values of every criterion.
     """
     _check_given(known, new)
-    from unveil.discovery.estimates import count_classes, plot_criteria
+    from unveil.own.estimates import count_classes, plot_criteria
     from unveil.storage import default_store
 
     estimate = count_classes(
@@ -324,7 +324,7 @@ def trust(
     json
         Print JSON.
     """
-    from unveil.discovery.estimates import rehearse_known
+    from unveil.own.estimates import rehearse_known
     from unveil.storage import default_store
 
     forecast = rehearse_known(

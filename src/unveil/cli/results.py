@@ -108,7 +108,7 @@ def export(
     original
         Export the labels without the corrections of the review.
     """
-    from unveil.runs.export import export as write
+    from unveil.review.export import export as write
 
     print(f"written: {write(run, format_, out, all_items=all_, original=original, copy=copy)}")
 
@@ -125,9 +125,9 @@ def suggest(run: Path, /, *, original: Annotated[bool, Flag] = False, json_: AsJ
     json_
         Print JSON in place of a table.
     """
-    from unveil.runs.edited_scores import reviewed
+    from unveil.review.edited_scores import reviewed
+    from unveil.review.suggestions import suggestions
     from unveil.runs.reader import load
-    from unveil.runs.suggestions import suggestions
 
     result = load(run)
     found = suggestions(result if original else reviewed(result)[0])

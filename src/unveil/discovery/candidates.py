@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unveil import recipe
-from unveil.discovery.count import unbalanced
+from unveil.counting.estimate import unbalanced
 from unveil.methods.catalog import method_class
 from unveil.numerics import Labels
 from unveil.settings import Settings

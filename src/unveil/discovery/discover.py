@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from unveil.clustering.kmeans import Clusters
+from unveil.counting.estimate import Estimate, check_count
+from unveil.counting.known_neighbors import warn_of_known_classes
 from unveil.data.items import PIECE, Rows
 from unveil.data.task import UNLABELLED, Task, Truth
 from unveil.discovery.candidates import KMEANS, Candidate, candidates, fitted_to_sizes
-from unveil.discovery.clusters import Clusters
-from unveil.discovery.count import Estimate, check_count
 from unveil.discovery.fit import Trained, clean_vectors, points_of, pretrained, start_clusters, train_candidate
 from unveil.discovery.forecast import Forecast
-from unveil.discovery.known_neighbors import warn_of_known_classes
 from unveil.discovery.predictor import Predictor
-from unveil.discovery.preparation import Preparation
 from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import not_rehearsed, rehearse
 from unveil.discovery.scaled import scale
 from unveil.discovery.steps import Step, unseen
+from unveil.encoders.preparation import Preparation
 from unveil.errors import UnveilError
 from unveil.hardware import threads_for
 from unveil.methods.catalog import METHODS, method_class

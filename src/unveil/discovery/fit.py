@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unveil.clustering.kmeans import Clusters, assigned, kmeans, semi_kmeans
+from unveil.counting.known_neighbors import recognise
 from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.candidates import Candidate
-from unveil.discovery.clusters import Clusters, assigned, kmeans, semi_kmeans
-from unveil.discovery.known_neighbors import recognise
 from unveil.models.inference import features
 from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, sums_by_label

@@ -20,10 +20,10 @@ from safetensors.numpy import save as serialise
 
 from unveil import checksums, files, recipe, rng
 from unveil.data.items import PIECE, Items, Rows
-from unveil.data.scaling import Reduction
-from unveil.data.tfidf import Tfidf
 from unveil.data.views import VectorViews, make_views
-from unveil.discovery.preparation import Preparation
+from unveil.encoders.preparation import Preparation
+from unveil.encoders.scaling import Reduction
+from unveil.encoders.tfidf import Tfidf
 from unveil.errors import UnveilError
 from unveil.hardware import pick_device
 from unveil.models.inference import features

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
 from unveil import rng
+from unveil.clustering.graph import edge_weights, neighbor_graph
+from unveil.counting.agreement import ROWS
+from unveil.counting.estimate import Estimate, estimate_classes
 from unveil.data.items import Items
-from unveil.data.neighbor_graph import edge_weights, neighbor_graph
 from unveil.data.task import UNLABELLED, Task
-from unveil.discovery.count import Estimate, estimate_classes
-from unveil.discovery.count_agreement import ROWS
 from unveil.discovery.fit import clean_vectors
 from unveil.numerics import (
     Labels,

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from rich.console import Console
 
-from unveil.data.conditioning import conditioning
 from unveil.data.items import Items, Rows
 from unveil.data.task import Task
 from unveil.discovery.fit import clean_vectors
-from unveil.discovery.metric import SCALINGS, Metric, choose_metric
-from unveil.discovery.preparation import Preparation
 from unveil.discovery.vectors import choose_reduction, training_rows
+from unveil.encoders.conditioning import conditioning
+from unveil.encoders.metric import SCALINGS, Metric, choose_metric
+from unveil.encoders.preparation import Preparation
 from unveil.errors import UnveilError
 from unveil.numerics import Matrix, directions
 from unveil.settings import Settings

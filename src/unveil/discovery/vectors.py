@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from unveil import rng
-from unveil.data.scaling import Reduction, fit_reduction
-from unveil.discovery.clusters import kmeans
+from unveil.clustering.kmeans import kmeans
+from unveil.encoders.scaling import Reduction, fit_reduction
 from unveil.metrics import clustering_accuracy
 from unveil.numerics import Labels, Matrix
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from unveil.data import catalog
-from unveil.discovery.estimator import NovelClassDiscovery
 from unveil.metrics import clustering_accuracy
+from unveil.own.estimator import NovelClassDiscovery
 
 Labels = NDArray[np.int64]
 

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 
-from unveil.discovery.engines import connected
 from unveil.errors import UnveilError
 from unveil.experiments.plan import Run, execute_run
+from unveil.own.engines import connected
 
 Attempt = Callable[[], None]
 """Returns where a run has finished; raises its error where it failed."""

@@ -193,7 +193,7 @@ def _worker(threads: int) -> None:
 
 def execute_run(run: Run, store: Path, root: Path | None, console: Console | None) -> None:
     """Execute a run and write its record, unless another process has done so or does."""
-    from unveil.discovery.run import run_recipe
+    from unveil.own.run import run_recipe
 
     console = console or Console(quiet=True)
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from unveil import rng
-from unveil.data.neighbor_graph import neighbor_graph
+from unveil.clustering.graph import neighbor_graph
 from unveil.models.heads import Head, NeighborVote
 from unveil.numerics import Labels, Matrix, directions, sums_by_label, whitening, within_class_covariance
 

@@ -15,10 +15,9 @@ import numpy as np
 import torch
 
 from unveil import rng
-from unveil.data.items import Rows
-from unveil.data.neighbor_graph import NeighborGraph, cut_share, edge_weights, neighbor_graph
-from unveil.data.task import UNLABELLED
-from unveil.methods.consensus import (
+from unveil.clustering.embedding import embed, needed_dimensions
+from unveil.clustering.graph import NeighborGraph, cut_share, edge_weights, neighbor_graph
+from unveil.clustering.partitions import (
     average_labels,
     consensus,
     evenness,
@@ -28,9 +27,10 @@ from unveil.methods.consensus import (
     share_that_agrees,
     ward_labels,
 )
+from unveil.data.items import Rows
+from unveil.data.task import UNLABELLED
 from unveil.methods.known_head import SHRINKAGE, separated_by_planes
 from unveil.methods.method import Context, Method
-from unveil.methods.neighbor_embedding import embed, needed_dimensions
 from unveil.models.heads import NeighborVote
 from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, directions, whitening, within_class_covariance

@@ -9,7 +9,7 @@ import numpy as np
 from unveil.errors import UnveilError
 from unveil.pages import colors
 from unveil.pages.report.page import build
-from unveil.runs.edited_scores import reviewed
+from unveil.review.edited_scores import reviewed
 from unveil.runs.map import can_use_tsne, layout_of, quick_layout
 from unveil.runs.reader import Run
 

@@ -16,7 +16,7 @@ from unveil.pages.report.clusters import describe
 from unveil.pages.report.sprites import Sheet, draw
 from unveil.pages.report.text import SENTENCE, as_json, beginning, cleaned, count, escaped, short
 from unveil.pages.report.truth import compare
-from unveil.runs.edited_scores import reviewed
+from unveil.review.edited_scores import reviewed
 from unveil.runs.map import Layout, layout_of
 from unveil.runs.reader import Run, load
 

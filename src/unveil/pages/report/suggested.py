@@ -1,8 +1,8 @@
 """Classes to add, as a table of the report."""
 
 from unveil.pages.report.text import escaped, percent, short, table
+from unveil.review.suggestions import suggestions
 from unveil.runs.reader import Run
-from unveil.runs.suggestions import suggestions
 
 SHOWN = 3
 

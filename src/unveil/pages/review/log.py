@@ -11,9 +11,9 @@ from typing import Any
 from unveil import files
 from unveil.errors import UnveilError
 from unveil.files import disk_error
-from unveil.runs.corrections import Change, State, replay
+from unveil.review.corrections import Change, State, replay
+from unveil.review.log import LAST, LOG, Entry, check_end, parse_entries, read_last, write_last
 from unveil.runs.reader import Run
-from unveil.runs.review_log import LAST, LOG, Entry, check_end, parse_entries, read_last, write_last
 
 FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -18,12 +18,12 @@ from unveil.pages.review.pictures import Pictures
 from unveil.pages.review.similar import SimilarItems
 from unveil.pages.review.split import split
 from unveil.pages.review.summary import Summary
-from unveil.runs.corrections import REJECTED, State
-from unveil.runs.export import formats_for
-from unveil.runs.names import Names, free_name
-from unveil.runs.questions import Questions
+from unveil.review.corrections import REJECTED, State
+from unveil.review.export import formats_for
+from unveil.review.log import LONGEST_NAME, hidden_characters
+from unveil.review.names import Names, free_name
+from unveil.review.questions import Questions
 from unveil.runs.reader import Run
-from unveil.runs.review_log import LONGEST_NAME, hidden_characters
 
 PAGE = 20_000
 """Most items in a response about one class."""

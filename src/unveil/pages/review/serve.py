@@ -14,8 +14,8 @@ import uvicorn
 from unveil.errors import UnveilError
 from unveil.pages.review.guard import Access, allowed_hosts
 from unveil.pages.review.server import application
+from unveil.review.log import LOG
 from unveil.runs.reader import Run, load
-from unveil.runs.review_log import LOG
 
 EVERYWHERE = ("0.0.0.0", "::")
 OPENER = "open-review.html"

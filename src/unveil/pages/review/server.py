@@ -17,8 +17,8 @@ from unveil.pages.review import parameters as asked
 from unveil.pages.review.guard import SESSION_PATH, Access, Guard
 from unveil.pages.review.log import ConflictError, TroubleError, check_present
 from unveil.pages.review.review import PAGE, Review
-from unveil.runs.corrections import REJECTED
-from unveil.runs.export import export
+from unveil.review.corrections import REJECTED
+from unveil.review.export import export
 from unveil.runs.reader import Run
 
 STATIC = Path(__file__).parent / "static"

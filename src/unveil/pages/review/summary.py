@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from unveil.numerics import mean_direction, spread_rows
 from unveil.pages.colors import class_color
-from unveil.runs.corrections import REJECTED, State
-from unveil.runs.decisions import progress
-from unveil.runs.edited_scores import EditedScores
+from unveil.review.corrections import REJECTED, State
+from unveil.review.decisions import progress
+from unveil.review.edited_scores import EditedScores
 from unveil.runs.reader import Run
 
 TYPICAL = 8

@@ -1,0 +1,1 @@
+"""Items to vectors: pretrained and built-in encoders, stored embeddings, scaling."""

@@ -1,0 +1,163 @@
+"""Where shards are worked on: in this process, in several on this machine, or on a Ray cluster.
+
+All of them call the same function for each shard, `do_shard`.
+"""
+
+import logging
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unveil.data.shards import Shard
+from unveil.errors import UnveilError
+from unveil.files import clear_leftovers
+
+if TYPE_CHECKING:
+    from unveil.own.sharded import Finished, Job, Worker
+
+RESTARTS = 3
+"""How often workers that were killed are replaced without any shard being finished in between."""
+_WORKER: "list[Worker]" = []
+"""The worker of this process."""
+
+
+def local(job: "Job", shards: list[Shard], out: Path, workers: int, address: str | None) -> "Iterator[Finished]":
+    """In this process, or in `workers` others; shards of a worker that was killed are done again."""
+    from unveil.own.sharded import do_shard
+
+    clear_leftovers(out)
+    if workers == 1:
+        worker = job.worker() if shards else None
+        for shard in shards:
+            assert worker is not None
+            with _one_blas_thread():
+                done = do_shard(worker, shard, out)
+            yield done
+        return
+    left, attempts = {shard.name: shard for shard in shards}, RESTARTS
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    while left:
+        clear_leftovers(out)  # of workers that were killed
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(job, threads)) as pool:
+            futures = [pool.submit(_do, shard, out) for shard in left.values()]
+            try:
+                for future in as_completed(futures):
+                    done = future.result()
+                    del left[done.name]
+                    attempts = RESTARTS
+                    yield done
+            except BrokenProcessPool:
+                attempts -= 1
+                if attempts == 0:
+                    raise UnveilError(
+                        "workers were killed again and again, perhaps for lack of memory: use fewer --workers"
+                    ) from None
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for child in multiprocessing.active_children():  # they would finish their shards first
+                    child.terminate()
+                raise
+
+
+def _one_blas_thread() -> Any:
+    """Products of small matrices are slower with several threads, which wait for each other; torch keeps its own."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
+
+
+def _start(job: "Job", threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+    _one_blas_thread()  # for the life of the process
+    _WORKER[:] = [job.worker()]
+
+
+def _do(shard: Shard, out: Path) -> "Finished":
+    from unveil.own.sharded import do_shard
+
+    return do_shard(_WORKER[0], shard, out)
+
+
+def on_ray(job: "Job", shards: list[Shard], out: Path, workers: int, address: str | None) -> "Iterator[Finished]":
+    """By `workers` actors of Ray Data, on a cluster at `address` or on one that is started here.
+
+    Ray replaces an actor that dies, and gives its shard to another one.
+    """
+    if not shards:
+        return
+    with connected(address, workers) as ray:
+        where = ray.put((job, shards, out.resolve()))
+        rows = ray.data.from_items([{"index": index} for index in range(len(shards))], override_num_blocks=len(shards))
+        done = rows.map(_RayWorker, fn_constructor_args=(where,), compute=ray.data.ActorPoolStrategy(size=workers))
+        for row in done.iter_rows():
+            if row["error"]:
+                raise UnveilError(row["error"])
+            from unveil.own.sharded import Finished
+
+            yield Finished(row["name"], row["rows"], row["unreadable"], row["seconds"])
+
+
+class _RayWorker:
+    """An actor: it makes its worker once, and then does a shard for each row."""
+
+    def __init__(self, where: Any) -> None:
+        import ray
+
+        self.job, self.shards, self.out = ray.get(where) if isinstance(where, ray.ObjectRef) else where
+        self.worker = self.job.worker()
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        from unveil.own.sharded import Finished, do_shard
+
+        try:
+            return {**asdict(do_shard(self.worker, self.shards[int(row["index"])], self.out)), "error": ""}
+        except UnveilError as error:  # a mistake of the input: no actor would do better
+            return {**asdict(Finished("", 0, 0, 0.0)), "error": str(error)}
+
+
+class connected:  # noqa: N801 (a context, read as a verb)
+    """Ray, connected to the cluster at `address`, or to one of `workers` CPUs that is started for the block."""
+
+    def __init__(self, address: str | None, workers: int) -> None:
+        self.address, self.workers = address, workers
+
+    def __enter__(self) -> Any:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
+        os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine is slow to start it
+        try:
+            import ray
+            import ray.data
+        except ImportError:
+            raise UnveilError("the engine ray needs Ray: pip install 'unveil[ray]'") from None
+        options: dict[str, Any] = {"address": self.address}
+        if self.address is None:
+            options = {"num_cpus": self.workers, "include_dashboard": False}
+        try:
+            ray.init(log_to_driver=False, configure_logging=True, logging_level=logging.ERROR, **options)
+        except Exception as error:  # Ray raises plain ones too
+            where = "here: try again when the machine is less busy" if self.address is None else f"at {self.address}"
+            raise UnveilError(f"Ray could not be started {where} ({str(error).splitlines()[0]})") from None
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        context.verbose_progress = False
+        return ray
+
+    def __exit__(self, *_: object) -> None:
+        import ray
+
+        ray.shutdown()
+
+
+ENGINES: "dict[str, Callable[[Job, list[Shard], Path, int, str | None], Iterator[Finished]]]" = {
+    "local": local,
+    "ray": on_ray,
+}

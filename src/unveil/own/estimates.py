@@ -1,0 +1,106 @@
+"""Estimates on own data without a discovery: the number of novel classes, and the accuracy to expect."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from unveil.counting.estimate import Estimate
+from unveil.data.known_new import USUAL, read_task
+from unveil.data.sheets import Columns
+from unveil.data.task import Task
+from unveil.discovery.candidates import candidates
+from unveil.discovery.discover import few_threads
+from unveil.discovery.fit import clean_vectors
+from unveil.discovery.forecast import Forecast
+from unveil.discovery.recognition import estimate_novel, recognised_rows
+from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
+from unveil.discovery.scaled import scale
+from unveil.encoders.encode import encode_items
+from unveil.encoders.preparation import GRADIENTS, Preparation
+from unveil.errors import UnveilError
+from unveil.own.options import own_settings, prepare
+from unveil.own.sampled_task import read_task_or_sample
+from unveil.settings import Settings
+
+
+def count_classes(
+    known: Path, new: Path | None, *, columns: Columns = USUAL, known_in_unlabelled: bool = False, **options: Any
+) -> Estimate:
+    """The number of novel classes in NEW, by all criteria."""
+    encoded, settings = _encoded(read_task_or_sample(known, new, columns), **options)
+    with few_threads(encoded, settings):
+        scaled = scale(encoded, settings, Preparation(), Console(quiet=True))
+        task = replace(scaled.task, known_in_unlabelled=known_in_unlabelled)
+        points = clean_vectors(task) if scaled.for_counting is None else scaled.for_counting
+        recognised = None
+        if known_in_unlabelled:
+            recognised = recognised_rows(task, points, settings.seed, scaled.unshaped, scaled.shape)
+        return estimate_novel(task, points, recognised, compare=True)
+
+
+def rehearse_known(
+    known: Path,
+    *,
+    n_novel: int | None,
+    method: str | None,
+    rehearsals: int,
+    columns: Columns = USUAL,
+    **options: Any,
+) -> Forecast:
+    """Hide classes of KNOWN and discover them again; rows without a label are not used."""
+    task = read_task(known, None, columns)
+    overrides = [f"rehearsals={rehearsals}", *([] if method is None else [f"discovery.method={method}"])]
+    encoded, settings = _encoded(task.take(task.labelled), overrides=overrides, **options)
+    classes = len(encoded.known)
+    if classes < LEAST_CLASSES:
+        raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")
+    with few_threads(encoded, settings):
+        scaled = scale(encoded, settings, Preparation(), Console(quiet=True))
+        return rehearse(
+            replace(scaled.task, n_novel=n_novel or classes),
+            settings,
+            candidates(settings),
+            storage=None,
+            console=Console(quiet=True),
+            unshaped=scaled.unshaped,
+            shape=scaled.shape,
+        )
+
+
+def _encoded(
+    task: Task, *, encoder: str, seed: int, device: str, stages: Path, overrides: Sequence[str] = ()
+) -> tuple[Task, Settings]:
+    """The task with its items as vectors, as a discovery would see them."""
+    console = Console(stderr=True, markup=False)
+    overrides = [*overrides, f"seed={seed}", f"machine.device={device}"]
+    settings = own_settings(task.items, None, overrides, encoder=encoder)
+    if settings.data.encoder is None and task.items.are_images:  # an encoder would have to be trained first
+        settings = own_settings(task.items, None, overrides, encoder=GRADIENTS)
+    prepared = prepare(task.items, settings, folder=stages)
+    _, items, readable = encode_items(task.items, task.labels, prepared, console)
+    return replace(task.take(np.flatnonzero(readable)), items=items), settings
+
+
+def plot_criteria(estimate: Estimate, path: Path) -> None:
+    """A panel for each criterion, with the number it prefers."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UnveilError(f"--plot needs the package matplotlib ({error}): pip install matplotlib") from None
+    figure = Figure(figsize=(4.2 * len(estimate.curves), 3.2), layout="constrained")
+    panels: Any = figure.subplots(1, len(estimate.curves), squeeze=False)[0]
+    for axes, curve in zip(panels, estimate.curves, strict=True):
+        axes.plot(curve.numbers, curve.values, color="#2a6f97", marker=".", linewidth=1.5)
+        axes.axvline(curve.best, color="#c1121f", linewidth=1)
+        axes.set(xlabel="novel classes", ylabel=curve.name, title=f"{curve.name}: {curve.best}")
+        axes.spines[["top", "right"]].set_visible(False)
+    if len(estimate.curves):
+        panels[0].axvspan(estimate.low, estimate.high, color="#c1121f", alpha=0.12)
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise UnveilError(f"{path} could not be written ({error}): give a .png, .svg or .pdf file") from None

@@ -1,0 +1,235 @@
+"""Embed or label input of any size, a shard at a time: `unveil embed INPUT OUT`, `unveil predict RUN INPUT OUT`.
+
+Every shard becomes one parquet file, which appears under its name only when it is complete. So a job that was stopped
+goes on with the shards that are missing, and a shard that two workers did is there once.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from unveil import files, hardware
+from unveil.data.items import Items, Vectors
+from unveil.data.known_new import read_new
+from unveil.data.shards import Piece, Shard, find_shards
+from unveil.encoders.preparation import BUILT_IN, LARGE
+from unveil.encoders.stored import Embedding
+from unveil.errors import UnveilError
+from unveil.own import engines
+from unveil.own.predict_run import Labeller, class_kinds
+from unveil.settings import Machine
+from unveil.storage import fingerprint_file, identity
+
+MANIFEST = "_shards.json"
+"""What the results in a folder were made from; readers of parquet folders leave out names that begin with _."""
+UNREADABLE = "unreadable"
+QUIET = Console(quiet=True)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A shard that is done."""
+
+    name: str
+    rows: int
+    unreadable: int
+    seconds: float
+    """0: it was done before."""
+
+
+class Worker(Protocol):
+    """Makes a table of a piece of a shard."""
+
+    def __call__(self, piece: Piece, given: str) -> Any:
+        """A pyarrow table with a row for each id."""
+        ...
+
+    def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
+        """Items and ids of a file that is no array of vectors."""
+        ...
+
+
+class Job(Protocol):
+    """What is done to every shard. It is sent to the workers, and each makes a `Worker` of it once."""
+
+    def worker(self) -> Worker: ...
+
+    def describe(self) -> dict[str, Any]:
+        """What the results depend on, for the manifest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """Label the items by a finished run; `of_the_run`: they are more of those that the run was made from."""
+
+    run: Path
+    coverage: float | None = None
+    device: str = "auto"
+    of_the_run: bool = False
+
+    def worker(self) -> Worker:
+        labeller = Labeller.load(self.run, coverage=self.coverage, device=self.device, of_the_run=self.of_the_run)
+        return _Labels(labeller)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "predict": fingerprint_file(self.run / "predictor.safetensors"),
+            "classes": identity(classes=class_kinds(self.run)),
+            "coverage": self.coverage,
+            "of_the_run": self.of_the_run,
+        }
+
+
+@dataclass(frozen=True)
+class _Labels:
+    labeller: Labeller
+
+    def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
+        return self.labeller.read(path)
+
+    def __call__(self, piece: Piece, given: str) -> Any:
+        import pyarrow as pa
+
+        label, kind = np.full(len(piece.ids), None, dtype=object), np.full(len(piece.ids), UNREADABLE, dtype=object)
+        confidence, readable = np.zeros(len(piece.ids), dtype=np.float32), piece.present.copy()
+        if len(piece.items):
+            labels = self.labeller(piece.items, given, QUIET)
+            readable[piece.present] = labels.readable
+            label[readable], kind[readable], confidence[readable] = labels.label, labels.kind, labels.confidence
+        return pa.table(
+            {
+                "id": pa.array(piece.ids, pa.string()),
+                "label": pa.array(label, pa.string()),
+                "kind": pa.array(kind, pa.string()),
+                "confidence": pa.array(confidence, pa.float32(), mask=~readable),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """Turn images or texts into vectors by a frozen encoder."""
+
+    encoder: str
+    size: int = LARGE
+    device: str = "auto"
+
+    def worker(self) -> Worker:
+        return _Vectors(self)
+
+    def describe(self) -> dict[str, Any]:
+        return {"embed": self.encoder, "size": self.size}
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    job: Embedder
+
+    def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
+        return read_new(path)
+
+    def __call__(self, piece: Piece, given: str) -> Any:
+        import pyarrow as pa
+
+        if piece.items.kind in ("vectors", "table"):
+            raise UnveilError(f"{given} holds numbers, and an encoder needs images or texts: give some")
+        vectors = self._vectors(piece.items)
+        numbers, missing = pa.array(vectors.ravel(), pa.float32()), pa.array(np.isnan(vectors[:, 0]))
+        column = pa.FixedSizeListArray.from_arrays(numbers, vectors.shape[1], mask=missing)
+        return pa.table({"id": pa.array(piece.ids, pa.string()), "vector": column})
+
+    def _vectors(self, items: Items) -> Vectors:
+        if self.job.encoder in BUILT_IN and items.are_images:
+            return BUILT_IN[self.job.encoder](items)
+        device = hardware.pick_device(self.job.device)
+        embedding = Embedding(
+            name=self.job.encoder,
+            size=self.job.size if items.are_images else 0,
+            device=device,
+            precision=hardware.pick_precision(Machine(), device),
+            folder=None,
+            console=QUIET,
+        )
+        return embedding(items, skip_unreadable=True)
+
+
+def do_shard(worker: Worker, shard: Shard, out: Path) -> Finished:
+    """Write the result of a shard, unless it is there."""
+    import pyarrow.parquet as pq
+
+    target, begun, writer = out / f"{shard.name}.parquet", time.monotonic(), None
+    if target.exists():
+        return _counted(target, 0.0)
+    with files.replacing(target) as temporary:
+        try:
+            for piece in shard.pieces(worker.read):
+                table = worker(piece, str(shard.paths[0]))
+                writer = writer or pq.ParquetWriter(temporary, table.schema, compression="zstd")
+                writer.write_table(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise UnveilError(f"{shard.paths[0]} is empty: expected at least one row; remove the file")
+    return _counted(target, time.monotonic() - begun)
+
+
+def _counted(path: Path, seconds: float) -> Finished:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path)
+    column = file.schema_arrow.names[1]  # label or vector: null where an item could not be read
+    nulls = sum(batch.column(0).null_count for batch in file.iter_batches(columns=[column]))
+    return Finished(path.stem, file.metadata.num_rows, nulls, seconds)
+
+
+def run_job(
+    job: Job,
+    inputs: Path,
+    out: Path,
+    *,
+    engine: Literal["local", "ray"] = "local",
+    workers: int = 1,
+    address: str | None = None,
+    console: Console | None = None,
+) -> list[Finished]:
+    """Do all shards of the input that `out` lacks; returns all of them, in order."""
+    console = console or Console(stderr=True, markup=False)
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise UnveilError("results of shards are parquet files, which need pyarrow: pip install pyarrow") from None
+    if out.exists() and not out.is_dir():
+        raise UnveilError(f"{out} is a file, expected a folder for the results: choose another one")
+    shards = find_shards(inputs)
+    _check_manifest(job, shards, out)
+    todo = [shard for shard in shards if not (out / f"{shard.name}.parquet").exists()]
+    done = {shard.name: _counted(out / f"{shard.name}.parquet", 0.0) for shard in shards if shard not in todo}
+    if done:
+        console.print(f"{len(done):,} of {len(shards):,} shards are done", soft_wrap=True)
+    run: Iterable[Finished] = engines.ENGINES[engine](job, todo, out, workers, address)
+    for one in track(run, "shards", total=len(todo), console=console, transient=True, disable=not console.is_terminal):
+        done[one.name] = one
+    return [done[shard.name] for shard in shards]
+
+
+def _check_manifest(job: Job, shards: list[Shard], out: Path) -> None:
+    """Write down what the results are made from; an error where the folder holds others."""
+    made_from = {**job.describe(), "shards": {shard.name: shard.signature() for shard in shards}}
+    path = out / MANIFEST
+    if path.exists():
+        if files.read_json(path) != made_from:
+            raise UnveilError(
+                f"{out} holds results of other items, of other names of the classes, or of another run or encoder: "
+                "choose another folder, or delete this one"
+            )
+    elif out.exists() and any(out.iterdir()):
+        raise UnveilError(f"{out} is not empty and holds no results of unveil: choose another folder")
+    files.write_json(path, made_from)

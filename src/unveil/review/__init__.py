@@ -1,0 +1,1 @@
+"""The review of a run: log, actions, state, questions, suggestions, names. Needs no torch."""
