@@ -16,9 +16,9 @@ import numpy as np
 from benchmarks.own_dimensions import Choices, only
 from benchmarks.own_tasks import DEVELOPED_ON, draw
 from unveil import files, recipe
+from unveil.clustering.neighbor_consensus import NeighborConsensusSettings, embeddings, find_clusters, neighbor_graphs
 from unveil.clustering.partitions import kmeans_labels
 from unveil.encoders.metric import choose_metric
-from unveil.methods.neighbor_consensus import NeighborConsensusSettings, embeddings, find_clusters, neighbor_graphs
 from unveil.metrics import clustering_accuracy
 from unveil.numerics import Labels, Matrix
 from unveil.own.run import environment

@@ -18,9 +18,9 @@ import numpy as np
 from benchmarks.own_count import known_rows
 from benchmarks.own_tasks import Labels, Vectors
 from unveil import files, recipe
+from unveil.clustering import neighbor_consensus
+from unveil.clustering.neighbor_consensus import NeighborConsensusSettings, find_clusters
 from unveil.encoders.metric import choose_metric
-from unveil.methods import neighbor_consensus
-from unveil.methods.neighbor_consensus import NeighborConsensusSettings, find_clusters
 from unveil.metrics import clustering_accuracy
 from unveil.own.run import environment
 

@@ -54,7 +54,7 @@ def of_recipe(overrides: list[str], seed: int) -> Record:
     task, truth = make_task(catalog.load("digits"), settings.data)
     training = Training(settings, task, truth, console=Console(quiet=True))
     stages.pretrain(training)
-    history = stages.discover(training)
+    history = stages.discovery_stage(training)
     last = history[-1]
     collapsed = last["clusters_used"] < len(last["cluster_sizes"]) or last["mean_cosine"] > 0.98
     acted = [row["guard"] for row in history if "guard" in row]

@@ -86,7 +86,7 @@ def trained(method: str, *overrides: str) -> dict[str, Any]:
         stages.make_method = noted
         try:
             stages.pretrain(training)
-            history = stages.discover(training)
+            history = stages.discovery_stage(training)
         finally:
             stages.make_method = make
     z = features(training.model, training.views, training.task.unlabelled)
@@ -118,7 +118,7 @@ def interrupted(folder: Path, *, at: int | None) -> dict[str, list[dict[str, flo
         loop.step_on = asked
         try:
             stages.pretrain(training)
-            stages.discover(training)
+            stages.discovery_stage(training)
         except KeyboardInterrupt:
             kept["stopped"] = []
         finally:
@@ -134,7 +134,7 @@ def cached(folder: Path) -> list[Any]:
         training = training_of(recipe.load("digits", [*COMMON, *overrides]), Storage(folder / "stages", folder))
         stages.pretrain(training)
         assert training.cache is not None
-        stages.discover(training)
+        stages.discovery_stage(training)
     return kept["discovery"]
 
 

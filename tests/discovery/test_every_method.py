@@ -11,7 +11,7 @@ from rich.console import Console
 from sklearn.datasets import load_digits
 
 from unveil import recipe
-from unveil.methods.catalog import METHODS
+from unveil.methods.catalog import names
 from unveil.own.continue_run import continue_run, from_review
 from unveil.own.predict_run import predict_run
 from unveil.own.run import run_recipe
@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("store")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", names())
 def test_a_run_can_be_used_whatever_its_method(
     method: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

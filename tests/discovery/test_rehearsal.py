@@ -11,9 +11,8 @@ from rich.console import Console
 from unveil import recipe, rng
 from unveil.data.items import Items
 from unveil.data.task import Task
-from unveil.discovery import rehearsal
 from unveil.discovery.candidates import KMEANS, candidates
-from unveil.discovery.fit import Trained, train_candidate
+from unveil.discovery.fit import Fitted, NetworkLearner
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.rehearsal import hide, rehearse
 from unveil.storage import Storage
@@ -51,11 +50,13 @@ def test_easy_classes_are_trusted_and_hard_ones_are_not() -> None:
 def test_kmeans_is_taken_only_where_it_does_clearly_better(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(task(8)).candidate == "ncl-hng"  # both find everything
 
-    def worse(*args: object) -> Trained:
-        trained = train_candidate(*args)  # type: ignore[arg-type]
-        return replace(trained, clusters=np.zeros_like(trained.clusters))
+    fit = NetworkLearner.fit
 
-    monkeypatch.setattr(rehearsal, "train_candidate", worse)
+    def worse(*args: object) -> Fitted:
+        fitted = fit(*args)  # type: ignore[arg-type]
+        return replace(fitted, clusters=np.zeros_like(fitted.clusters))
+
+    monkeypatch.setattr(NetworkLearner, "fit", worse)
     assert run(task(8)).candidate == KMEANS.name
 
 

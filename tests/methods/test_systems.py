@@ -9,7 +9,7 @@ from conftest import TINY
 from rich.console import Console
 
 from unveil import recipe
-from unveil.methods.catalog import METHODS
+from unveil.methods.catalog import names
 from unveil.own.directories import default_folder
 from unveil.own.run import run_recipe
 
@@ -30,7 +30,7 @@ def go(folder: Path, *overrides: str) -> dict[str, Any]:
     return run_recipe(settings, out=out, stages=folder / "store", console=Console(quiet=True))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", names())
 def test_every_system_runs_and_is_scored(folder: Path, method: str) -> None:
     record = go(folder, f"discovery.method={method}")
     metrics = record["metrics"]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from unveil.models.heads import GROUP, VOTERS, NeighborVote, nearest_points
+from unveil.clustering.vote import GROUP, VOTERS, NeighborVote, nearest_points
 
 
 @pytest.mark.parametrize("points", [3, GROUP, 16 * GROUP - 1, 16 * GROUP, 40 * GROUP + 7])

@@ -45,7 +45,7 @@ NETWORKS = {
     "resnet18": (settings.Encoder(name="resnet18"), (3, 32, 32)),
     "resnet18-imagenet": (settings.Encoder(name="resnet18-imagenet"), (3, 64, 64)),
 }
-TRAINED = [name for name, method in METHODS.items() if method.trains]
+TRAINED = list(METHODS)
 SMALL = ["method.queue=20", "method.k_easy=5", "method.k_hard=7", "method.ncl_start=0", "method.scl_start=0"]
 NOW = ["method.hng_start=0", "method.warmup_epochs=0"]
 PUBLISHED = ["method.separate_views=true", "method.queue_start=random", "method.partners=distinct"]

@@ -15,7 +15,8 @@ from unveil.models import build_encoder
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
 from unveil.settings import Discovery
-from unveil.training import evaluation, stages
+from unveil.training import stages
+from unveil.training import training as training_module
 from unveil.training.evaluation import warnings
 from unveil.training.training import Training
 
@@ -59,15 +60,15 @@ def test_the_test_split_is_encoded_once_per_evaluation(monkeypatch: pytest.Monke
     task, truth = make_task(catalog.load("digits"), config.data)
     training = Training(config, task, truth)
     encoded: list[int] = []
-    original = evaluation.features
+    original = training_module.features
 
     def counted(model: Model, views: Views, rows: np.ndarray) -> torch.Tensor:
         if views is training.test_views:
             encoded.append(len(rows))
         return original(model, views, rows)
 
-    monkeypatch.setattr(evaluation, "features", counted)
-    history = stages.discover(training)
+    monkeypatch.setattr(training_module, "features", counted)
+    history = stages.discovery_stage(training)
     assert {"test_acc", "known_acc", "open_all"} <= history[-1].keys()
     assert task.test_items is not None
     assert encoded == [len(task.test_items)] * 2

@@ -129,7 +129,7 @@ def test_a_discovery_recovers_and_its_metrics_say_so(monkeypatch: pytest.MonkeyP
     dies_in_the_first_epoch(monkeypatch)
     training = training_of(None, "discovery.evaluate_every=1")
     stages.pretrain(training)
-    history = stages.discover(training)
+    history = stages.discovery_stage(training)
     assert history[0]["guard"] == CLUSTERS
     assert min(history[1]["cluster_sizes"]) > 0
     assert any("clusters were about to die" in warning for warning in training.warnings)
@@ -140,7 +140,7 @@ def test_a_resumed_discovery_does_what_the_guard_did(tmp_path: Path, monkeypatch
     dies_in_the_first_epoch(monkeypatch)
     whole = training_of(tmp_path / "whole")
     stages.pretrain(whole)
-    expected = stages.discover(whole)
+    expected = stages.discovery_stage(whole)
     step_on, done = loop.step_on, [0]
 
     def stopped(*given: Any) -> dict[str, Tensor]:
@@ -154,12 +154,12 @@ def test_a_resumed_discovery_does_what_the_guard_did(tmp_path: Path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(loop, "step_on", stopped)
         with pytest.raises(KeyboardInterrupt):
-            stages.discover(parted)
+            stages.discovery_stage(parted)
     (kept,) = [json.loads(line) for line in (tmp_path / "parted" / "metrics.jsonl").read_text().splitlines()]
     assert kept["guard"] == CLUSTERS
     again = training_of(tmp_path / "parted")
     stages.pretrain(again)
-    history = stages.discover(again)
+    history = stages.discovery_stage(again)
     assert [{**row, "seconds": 0} for row in history] == [{**row, "seconds": 0} for row in expected]
     for one, other in zip(whole.model.parameters(), again.model.parameters(), strict=True):
         assert torch.equal(one, other)

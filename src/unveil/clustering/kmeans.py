@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
 
+from unveil.clustering.clusterer import Clusterer, Clustering, nearest_center
+from unveil.data.task import UNLABELLED
 from unveil.numerics import Labels, Matrix, spread_rows, squared_distances, sums_by_label
 
 SAMPLE = 50_000
@@ -113,3 +115,19 @@ def assigned(x: Matrix, centers: Matrix) -> Clusters:
     """Assign every row to the cluster of its nearest center."""
     labels, distances = _nearest(x, centers)
     return Clusters(centers, labels, float(distances.mean()) if len(distances) else 0.0)
+
+
+class KMeansClusterer(Clusterer):
+    """k-means on the vectors as they are."""
+
+    title = "k-means on the features as they are"
+    description = "k-means on the vectors"
+
+    def fit(self, z: Matrix, labels: Labels, n_novel: int, seed: int) -> Clustering:
+        x = z[labels == UNLABELLED]
+        fitted = KMeans(n_novel, n_init=10, random_state=seed).fit(x)
+        return Clustering(
+            labels=fitted.labels_.astype(np.int64),
+            certainty=relative_distance(x, fitted.cluster_centers_),
+            head=nearest_center(fitted.cluster_centers_),
+        )

@@ -101,10 +101,8 @@ class VectorViews:
         if like is not None:
             self.mean, self.scale, self.noise = like.mean, like.scale, like.noise
             return
-        sample = items[:: max(1, len(items) // 10_000)].reshape(-1, items.shape[-1])
-        self.mean = torch.from_numpy(np.asarray(sample.mean(axis=0))).to(device)
-        spread = torch.from_numpy(np.asarray(sample.std(axis=0))).to(device).clamp_min(1e-6)
-        self.scale = spread if data.scaling == "feature" else spread.square().mean().sqrt()  # common, auto
+        self.mean, spread = (values.to(device) for values in mean_and_spread(items))
+        self.scale = spread if data.scaling == "feature" else common_scale(spread)
         self.noise = config.noise * spread / self.scale
 
     def __len__(self) -> int:
@@ -125,6 +123,18 @@ class VectorViews:
             return augment.noisy(dropped, self.noise, generator) if self.config.noise else dropped
         chosen = torch.randint(1, x.shape[1], (len(x),), generator=generator, device=self.device)
         return x[torch.arange(len(x), device=self.device), chosen]
+
+
+def mean_and_spread(items: NDArray[np.floating[Any]]) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation (d,) of the columns of vectors (n, d), or (n, views, d)."""
+    sample = items[:: max(1, len(items) // 10_000)].reshape(-1, items.shape[-1])
+    mean, spread = (torch.from_numpy(np.asarray(values)) for values in (sample.mean(axis=0), sample.std(axis=0)))
+    return mean, spread.clamp_min(1e-6)
+
+
+def common_scale(spread: Tensor) -> Tensor:
+    """One scale for all columns."""
+    return spread.square().mean().sqrt()
 
 
 class FileViews:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from unveil import recipe
+from unveil.clustering.catalog import CLUSTERERS
 from unveil.counting.estimate import unbalanced
 from unveil.methods.catalog import method_class
 from unveil.numerics import Labels
@@ -36,10 +37,11 @@ def candidates(settings: Settings) -> tuple[Candidate, ...]:
     """k-means, and the method with its usual settings and its variations; or, without `compare`, the method alone."""
     name = settings.discovery.method
     method = method_class(name)
-    as_it_is = Candidate(name, name, description=method.description or f"training by {name}")
+    description = CLUSTERERS[name].description if method is None else f"training by {name}"
+    as_it_is = Candidate(name, name, description=description)
     if not settings.compare:
         return (as_it_is,)
-    if method.is_kmeans:
+    if name == "kmeans":
         return (KMEANS,)
     variations = [
         Candidate(
@@ -48,7 +50,7 @@ def candidates(settings: Settings) -> tuple[Candidate, ...]:
             tuple((f"method.{key}", value) for key, value in one.settings.items()),
             f"training by {name} {one.description}",
         )
-        for one in method.variations
+        for one in (() if method is None else method.variations)
     ]
     return (KMEANS, as_it_is, *variations)
 
@@ -56,10 +58,11 @@ def candidates(settings: Settings) -> tuple[Candidate, ...]:
 def fitted_to_sizes(candidate: Candidate, start: Labels, settings: Settings) -> Candidate:
     """With fewer neighbors where clusters are unbalanced: k1 = |M| / C / 2 takes them to be of equal size."""
     sizes = np.unique(start, return_counts=True)[1]  # a known class may not be there at all
-    if candidate.method is None or not settings.compare or not unbalanced(sizes.tolist()):
+    method = None if candidate.method is None else method_class(candidate.method)
+    if method is None or not settings.compare or not unbalanced(sizes.tolist()):
         return candidate
     share = max(0.1, float(sizes.min() * len(sizes) / sizes.sum()))
-    changes = method_class(candidate.method).for_unbalanced(candidate.applied_to(settings).method, share)
+    changes = method.for_unbalanced(candidate.applied_to(settings).method, share)
     if not changes:
         return candidate
     fewer = {f"method.{key}": value for key, value in changes.items()}
@@ -74,5 +77,5 @@ def usual(options: Sequence[Candidate], known_in_unlabelled: bool) -> Candidate:
     from others by their neighbors, and training may undo that.
     """
     first = options[min(1, len(options) - 1)]
-    undoes = known_in_unlabelled and first.method is not None and method_class(first.method).trains
+    undoes = known_in_unlabelled and first.method is not None and method_class(first.method) is not None
     return options[0] if undoes else first

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from unveil.clustering.catalog import CLUSTERERS
 from unveil.clustering.kmeans import Clusters
 from unveil.counting.estimate import Estimate, check_count
 from unveil.counting.known_neighbors import warn_of_known_classes
 from unveil.data.items import PIECE, Rows
 from unveil.data.task import UNLABELLED, Task, Truth
 from unveil.discovery.candidates import KMEANS, Candidate, candidates, fitted_to_sizes
-from unveil.discovery.fit import Trained, clean_vectors, points_of, pretrained, start_clusters, train_candidate
+from unveil.discovery.fit import Fitted, Learner, make_learner, needs_network, start_clusters
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
 from unveil.discovery.recognition import estimate_novel, recognised_rows
@@ -28,15 +29,12 @@ from unveil.discovery.steps import Step, unseen
 from unveil.encoders.preparation import Preparation
 from unveil.errors import UnveilError
 from unveil.hardware import threads_for
-from unveil.methods.catalog import METHODS, method_class
-from unveil.methods.method import Method
-from unveil.models.inference import features
+from unveil.methods.catalog import method_class, names
+from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, mean_directions, squared_distances, unit_rows
 from unveil.settings import Augment, Data, Settings
 from unveil.storage import Storage
 from unveil.training.loop import Metrics
-from unveil.training.stored_stages import kmeans
-from unveil.training.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +59,8 @@ class Discovery:
     seconds: dict[str, float]
     cache: dict[str, Any] | None = None
     """What the trunk cache holds, where there is one."""
-    training: Training | None = None
-    """The pre-trained model and its data, for further questions; None after loading."""
+    learner: Learner | None = None
+    """What was learned from, for further questions; None after loading."""
 
 
 def discover(
@@ -90,19 +88,16 @@ def discover(
     scaled = scale(task, settings, preparation, console)
     smaller, preparation = scaled.task, scaled.preparation
 
-    # Pre-training: rotation and known classes, as the settings say.
-    training = None
-    if task.known:
-        training = pretrained(Training(settings, smaller, truth, storage, console))
-    points = clean_vectors(smaller) if training is None else points_of(training)
+    # What is learned from: vectors as they are, or a network, pre-trained as the settings say.
+    learner = make_learner(smaller, settings, truth, storage, console)
+    points = learner.points
     if len(task.unlabelled) == 0:
-        assert training is not None
-        return _known_only(task, smaller, training, preparation, rows, keep_features)
+        return _known_only(task, learner, settings, preparation, rows, keep_features)
 
     # Unlabelled rows of known classes.
     smaller = replace(smaller, known_in_unlabelled=task.known_in_unlabelled and bool(task.known))
     recognised = None
-    if smaller.known_in_unlabelled and method_class(settings.discovery.method).takes_recognised:
+    if smaller.known_in_unlabelled and settings.discovery.method in CLUSTERERS:
         recognised = recognised_rows(smaller, points, settings.seed, scaled.unshaped, scaled.shape)
 
     # The number of novel classes.
@@ -113,8 +108,7 @@ def discover(
         estimate = estimate_novel(smaller, counted, recognised)
         console.print(estimate.sentence(), soft_wrap=True)
         smaller = replace(smaller, n_novel=max(1, estimate.number))
-    if training is not None:
-        training.task = smaller
+    learner.task = smaller
     notes = list(scaled.notes)
     if smaller.known_in_unlabelled:
         _check_start(settings)
@@ -123,10 +117,10 @@ def discover(
 
     # The clusters that training starts from, and the candidates that are compared.
     start = None
-    if settings.compare or smaller.known_in_unlabelled or training is None:
+    if settings.compare or smaller.known_in_unlabelled or not task.known:
         start = start_clusters(smaller, points, settings.seed, recognised)
     options: tuple[Candidate, ...] = (KMEANS,)
-    if training is not None:
+    if task.known:
         sizes = np.zeros(0, dtype=np.int64) if start is None else start.labels
         options = tuple(fitted_to_sizes(one, sizes, settings) for one in candidates(settings))
         step("rehearsals on hidden known classes")
@@ -149,17 +143,14 @@ def discover(
 
     # Training, and what it leaves behind.
     step("clusters")
-    trained = None
-    plain = None if start is None else start.labels
-    if training is not None:
-        if plain is None:
-            plain = kmeans(training, "features")
-        begun = None if start is None else start.labels
-        trained = train_candidate(training, smaller, candidate, begun, storage, recognised)
-        notes += [*training.warnings, *trained.warnings]
-    predictor = _predictor(training, trained, preparation, smaller, candidate, start, points)
+    plain = learner.plain_kmeans() if start is None else start.labels
+    fitted = None
+    if task.known:
+        fitted = learner.fit(candidate, None if start is None else start.labels, storage, recognised)
+        notes += [*learner.warnings, *fitted.warnings]
+    predictor = _predictor(learner, fitted, settings, preparation, candidate, start)
     step("labels and confidence")
-    finished = _Finished(task, smaller, training, predictor, trained, start, plain, scaled.rows)
+    finished = _Finished(task, smaller, learner, predictor, fitted, start, plain, scaled.rows)
     return finished.result(
         rows,
         keep_features=keep_features,
@@ -171,29 +162,24 @@ def discover(
     )
 
 
-def trains(task: Task, settings: Settings) -> bool:
-    """Whether a network is trained in a discovery."""
-    return task.items.kind != "vectors" or method_class(settings.discovery.method).trains
-
-
 def few_threads(task: Task, settings: Settings) -> AbstractContextManager[None]:
     """One thread for a discovery on few vectors that trains nothing: there it is quicker than several."""
-    return nullcontext() if trains(task, settings) else threads_for(len(task))
+    return nullcontext() if needs_network(task, settings) else threads_for(len(task))
 
 
 def _check_start(settings: Settings) -> None:
     """Where clusters must stand for known classes too, the method has to start from the clusters that it is given."""
-    method = method_class(settings.discovery.method)
-    if not _finds_known(method):
-        usable = [name for name, one in METHODS.items() if _finds_known(one)]
+    if not _finds_known(settings.discovery.method):
+        usable = [name for name in names() if _finds_known(name)]
         raise UnveilError(
             f"the method {settings.discovery.method} looks for novel classes alone, and unlabelled items may be of "
             f"known classes here: use {', '.join(usable)}"
         )
 
 
-def _finds_known(method: type[Method]) -> bool:
-    return method.starts_from_clusters or method.takes_recognised or method.is_kmeans
+def _finds_known(name: str) -> bool:
+    method = method_class(name)
+    return method is None or method.starts_from_clusters
 
 
 def explain(candidate: Candidate, options: tuple[Candidate, ...], forecast: Forecast, *, known: bool) -> str:
@@ -215,15 +201,15 @@ def explain(candidate: Candidate, options: tuple[Candidate, ...], forecast: Fore
 
 
 def _predictor(
-    training: Training | None,
-    trained: Trained | None,
+    learner: Learner,
+    fitted: Fitted | None,
+    settings: Settings,
     preparation: Preparation,
-    task: Task,
     candidate: Candidate,
     start: Clusters | None,
-    points: Matrix,
 ) -> Predictor:
-    centers = start.centers if start is not None and (candidate.method is None or trained is None) else None
+    task, points = learner.task, learner.points
+    centers = start.centers if start is not None and (candidate.method is None or fitted is None) else None
     values: dict[str, Any] = {
         "n_known": len(task.known),
         "n_novel": task.n_novel or 0,
@@ -231,9 +217,13 @@ def _predictor(
         "centers": centers,
         "softness": 1.0 if start is None else max(1e-12, 2 * start.inertia / max(1, points.shape[1])),
     }
-    if training is None or trained is None:
+    if fitted is None:
         return Predictor(preparation=preparation, data=Data(name="vectors"), augment=Augment(), **values)
-    return Predictor.of(training, trained.model, preparation, **values)
+    mean, scale = learner.input_scale()
+    data, augment = settings.data, settings.augment
+    return Predictor(
+        preparation=preparation, data=data, augment=augment, model=fitted.model, mean=mean, scale=scale, **values
+    )
 
 
 @dataclass(frozen=True)
@@ -243,9 +233,9 @@ class _Finished:
     task: Task
     smaller: Task
     """The rows that were trained on, reduced."""
-    training: Training | None
+    learner: Learner
     predictor: Predictor
-    trained: Trained | None
+    fitted: Fitted | None
     start: Clusters | None
     plain: Labels | None
     """k-means clusters of the unlabelled rows that were trained on."""
@@ -253,7 +243,7 @@ class _Finished:
 
     def result(self, rows: Rows | None, *, keep_features: bool, seed: int, **values: Any) -> Discovery:
         """Go through the rows once: label, confidence, typicality."""
-        task, training = self.task, self.training
+        task = self.task
         forecast: Forecast = values.pop("forecast")
         in_vectors = task.items.kind == "vectors"
 
@@ -261,13 +251,12 @@ class _Finished:
             """Of rows that were trained on."""
             if in_vectors:
                 return np.concatenate(list(self.predictor.spaces(task.items, self.trained_rows[some])))
-            assert training is not None
-            assert self.trained is not None
-            z: Matrix = features(self.trained.model, training.views, some).cpu().numpy()
-            return z
+            assert self.fitted is not None
+            return self.learner.features(self.fitted, some)
 
-        if in_vectors and self.trained is not None:
-            self.trained.model.freeze_trunk()  # a cached trunk was skipped; vectors go through the real one
+        network = self.fitted.model if self.fitted is not None and isinstance(self.fitted.model, Model) else None
+        if in_vectors and network is not None:
+            network.freeze_trunk()  # a cached trunk was skipped; vectors go through the real one
         known = self.smaller.labels != UNLABELLED
         predictor = self.predictor.completed(space_of, known, seed)
         means = self._mean_directions(predictor, space_of)
@@ -291,8 +280,8 @@ class _Finished:
             typicality[here] = (unit_rows(z) * means[labels[here]]).sum(axis=1)
             if keep_features:
                 kept.append(z)
-        if training is not None and self.trained is not None:
-            self.trained.model.freeze_trunk()  # a cached trunk was skipped; new items go through the real one
+        if network is not None:
+            network.freeze_trunk()  # a cached trunk was skipped; new items go through the real one
         new = task.labels[rows] == UNLABELLED
         confidence = certainty.copy()
         confidence[new] = forecast.calibrated(certainty[new])
@@ -304,10 +293,10 @@ class _Finished:
             typicality=typicality,
             features=np.concatenate(kept) if kept else None,
             forecast=forecast.expected(predictor.n_novel, float(certainty[new].mean())) if new.any() else forecast,
-            history=[] if self.trained is None else self.trained.history,
-            seconds={} if training is None else training.seconds,
-            cache=None if training is None else training.cache,
-            training=training,
+            history=[] if self.fitted is None else self.fitted.history,
+            seconds=self.learner.seconds,
+            cache=self.learner.cache,
+            learner=self.learner,
             **values,
         )
 
@@ -324,7 +313,7 @@ class _Finished:
         labels = self.smaller.labels.copy()
         if len(self.smaller.unlabelled):
             first = 0 if self.smaller.known_in_unlabelled else predictor.n_known
-            clusters = self.plain if self.trained is None else self.trained.clusters
+            clusters = self.plain if self.fitted is None else self.fitted.clusters
             assert clusters is not None
             labels[self.smaller.unlabelled] = first + clusters
         count = predictor.n_known + predictor.n_novel
@@ -335,21 +324,18 @@ class _Finished:
 
 def _known_only(
     task: Task,
-    smaller: Task,
-    training: Training,
+    learner: Learner,
+    settings: Settings,
     preparation: Preparation,
     rows: Rows | None,
     keep_features: bool,
 ) -> Discovery:
     """Nothing is unlabelled: the known classes were learned, and there is nothing to discover."""
     reason = "no row is unlabelled: there is nothing to discover"
-    empty = np.zeros(0, dtype=np.int64)
-    none = np.zeros(0, dtype=np.float32)
-    trained = Trained(model=training.model.eval(), clusters=empty, confidence=none, history=[], warnings=())
-    smaller = replace(smaller, n_novel=0)
-    predictor = _predictor(training, trained, preparation, smaller, KMEANS, None, np.zeros((0, 1), dtype=np.float32))
-    every = np.arange(len(task))
-    finished = _Finished(task, smaller, training, predictor, trained, None, None, every)
+    learner.task = smaller = replace(learner.task, n_novel=0)
+    fitted = learner.fit(KMEANS, None, None, None)
+    predictor = _predictor(learner, fitted, settings, preparation, KMEANS, None)
+    finished = _Finished(task, smaller, learner, predictor, fitted, None, None, np.arange(len(task)))
     return finished.result(
         rows,
         keep_features=keep_features,
@@ -357,5 +343,5 @@ def _known_only(
         forecast=not_rehearsed((KMEANS,), smaller, reason),
         choice=reason,
         warnings=(f"{reason} (y == -1 marks unlabelled rows)",),
-        seed=training.settings.seed,
+        seed=settings.seed,
     )

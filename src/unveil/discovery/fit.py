@@ -1,35 +1,120 @@
-"""The steps of a fit: pre-training, start clusters, training of a candidate."""
+"""Fit a candidate: by training a network, or by clustering vectors as they are.
+
+Two learners do the same for both kinds: they hold the points in which clusters are looked for, and fit a candidate.
+"""
 
 import copy
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from rich.console import Console
+from sklearn.cluster import KMeans
 
+from unveil import rng
+from unveil.clustering.clusterer import with_known
 from unveil.clustering.kmeans import Clusters, assigned, kmeans, semi_kmeans
+from unveil.clustering.known_head import known_head
 from unveil.counting.known_neighbors import recognise
-from unveil.data.task import UNLABELLED, Task
+from unveil.data.items import Rows
+from unveil.data.task import UNLABELLED, Task, Truth
+from unveil.data.views import VectorViews, common_scale, mean_and_spread
 from unveil.discovery.candidates import Candidate
+from unveil.methods.catalog import make_clusterer, method_class
+from unveil.models.heads import Head, Heads, linear_head
 from unveil.models.inference import features
 from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, sums_by_label
+from unveil.settings import Settings
 from unveil.storage import Storage
+from unveil.training import stored_stages
+from unveil.training.evaluation import Evaluator
 from unveil.training.loop import Metrics
-from unveil.training.stages import discover, pretrain
+from unveil.training.stages import discovery_stage, pretrain
 from unveil.training.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
-    """The trained network, and its clusters of the unlabelled rows."""
+class Fitted:
+    """A fitted candidate, and its clusters of the unlabelled rows."""
 
-    model: Model
+    model: Model | Heads
     clusters: Labels
     confidence: NDArray[np.float32]
     """(n_u,): largest probability of the novel head, not calibrated: the softmax is overconfident."""
     history: list[Metrics]
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class Learner(Protocol):
+    """Holds what is learned from, and fits candidates to it."""
+
+    seconds: dict[str, float]
+    warnings: list[str]
+
+    @property
+    def points(self) -> Matrix:
+        """(n, d): the points in which clusters are looked for."""
+        ...
+
+    @property
+    def cache(self) -> dict[str, Any] | None:
+        """What the trunk cache holds; None without one."""
+        ...
+
+    @property
+    def task(self) -> Task: ...
+
+    @task.setter
+    def task(self, task: Task) -> None: ...
+
+    def fit(
+        self, candidate: Candidate, start: Labels | None, storage: Storage | None, recognised: Labels | None
+    ) -> Fitted:
+        """Fit a candidate; several can be fitted one after another.
+
+        `start`: k-means clusters of the unlabelled rows, which the candidate k-means keeps. `recognised`: labels of all
+        rows, with those of unlabelled rows that were recognised as known.
+        """
+        ...
+
+    def plain_kmeans(self) -> Labels:
+        """k-means clusters of the unlabelled rows on their features."""
+        ...
+
+    def kmeans_on_items(self) -> Labels:
+        """k-means clusters of the unlabelled rows on the items as they came."""
+        ...
+
+    def input_scale(self) -> tuple[Matrix | None, Matrix | None]:
+        """Mean and scale by which vectors are normalised before the model; None for images."""
+        ...
+
+    def features(self, fitted: Fitted, rows: Rows) -> Matrix:
+        """Features of rows by the fitted model."""
+        ...
+
+
+def needs_network(task: Task, settings: Settings) -> bool:
+    """Whether a network is trained: not for vectors that are clustered as they are."""
+    frozen = settings.encoder.name == "identity" and settings.supervised.closed_form
+    return task.items.kind != "vectors" or not frozen or method_class(settings.discovery.method) is not None
+
+
+def make_learner(
+    task: Task,
+    settings: Settings,
+    truth: Truth | None = None,
+    storage: Storage | None = None,
+    console: Console | None = None,
+) -> Learner:
+    """The learner that suits the task, pre-trained where there is a network."""
+    if task.known and needs_network(task, settings):
+        return NetworkLearner(task, settings, truth, storage, console)
+    return VectorLearner(task, settings, truth)
 
 
 def clean_vectors(task: Task) -> Matrix:
@@ -38,19 +123,174 @@ def clean_vectors(task: Task) -> Matrix:
     return x if x.ndim == 2 else x[:, 0]
 
 
-def pretrained(training: Training) -> Training:
-    """Run the stages before discovery; returns the training."""
-    pretrain(training)
-    return training
+class NetworkLearner:
+    """A network, pre-trained on rotations and known classes as the settings say."""
+
+    def __init__(
+        self, task: Task, settings: Settings, truth: Truth | None, storage: Storage | None, console: Console | None
+    ) -> None:
+        self.training = Training(settings, task, truth, storage, console or Console(quiet=True))
+        pretrain(self.training)
+        self.seconds, self.warnings = self.training.seconds, self.training.warnings
+        if task.items.kind == "vectors":
+            self.points = clean_vectors(task)
+        else:
+            z = features(self.training.model, self.training.views, np.arange(len(task)))
+            self.points = torch.nn.functional.normalize(z, dim=1).cpu().numpy()
+
+    @property
+    def task(self) -> Task:
+        return self.training.task
+
+    @task.setter
+    def task(self, task: Task) -> None:
+        self.training.task = task
+
+    @property
+    def cache(self) -> dict[str, Any] | None:
+        return self.training.cache
+
+    def fit(
+        self, candidate: Candidate, start: Labels | None, storage: Storage | None, recognised: Labels | None
+    ) -> Fitted:
+        """Train from the pre-trained weights, which are not changed: several candidates share them."""
+        task, copied = self.task, copy.copy(self.training)
+        copied.model = copy.deepcopy(self.training.model)
+        copied.settings = candidate.applied_to(self.training.settings)
+        copied.storage, copied.warnings = storage, []
+        if copied.settings.augment != self.training.settings.augment:
+            copied.views = copied.make_views(task.items)
+        if candidate.method is None:
+            return _kept(copied.model.eval(), task, start)
+        history = discovery_stage(copied, start, with_start(task, start, recognised))
+        self.training.seconds["discovery"] = copied.seconds["discovery"]
+        z = features(copied.model, copied.views, task.unlabelled)
+        with torch.no_grad():
+            best = copied.model.novel_head(z).softmax(dim=1).max(dim=1)
+        return Fitted(
+            model=copied.model.eval(),
+            clusters=best.indices.cpu().numpy(),
+            confidence=best.values.cpu().numpy(),
+            history=history,
+            warnings=tuple(copied.warnings),
+        )
+
+    def plain_kmeans(self) -> Labels:
+        return stored_stages.kmeans(self.training, "features")
+
+    def kmeans_on_items(self) -> Labels:
+        return stored_stages.kmeans(self.training, "items")
+
+    def input_scale(self) -> tuple[Matrix | None, Matrix | None]:
+        views = self.training.item_views
+        if not isinstance(views, VectorViews):
+            return None, None
+        return views.mean.cpu().numpy(), views.scale.cpu().numpy()
+
+    def features(self, fitted: Fitted, rows: Rows) -> Matrix:
+        assert isinstance(fitted.model, Model)
+        z: Matrix = features(fitted.model, self.training.views, rows).cpu().numpy()
+        return z
 
 
-def points_of(training: Training) -> Matrix:
-    """(n, d): the points that are clustered: vectors as they are, images as pre-trained features of unit length."""
-    if training.task.items.kind == "vectors":
-        return clean_vectors(training.task)
-    z = features(training.model, training.views, np.arange(len(training.task)))
-    points: Matrix = torch.nn.functional.normalize(z, dim=1).cpu().numpy()
-    return points
+@dataclass
+class VectorLearner:
+    """Vectors that are clustered as they are; nothing is trained."""
+
+    task: Task
+    settings: Settings
+    truth: Truth | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    cache: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        self.points = clean_vectors(self.task)
+        mean, spread = mean_and_spread(self.task.items.array)
+        scale = spread if self.settings.data.scaling == "feature" else common_scale(spread)
+        self.mean, self.scale = mean.numpy(), scale.numpy()
+
+    def fit(
+        self, candidate: Candidate, start: Labels | None, storage: Storage | None, recognised: Labels | None
+    ) -> Fitted:
+        """The known head in closed form, and the clusters of the candidate's clusterer."""
+        begun, task, z = time.monotonic(), self.task, self._scaled(self.points)
+        settings, known = candidate.applied_to(self.settings), self._known_head(z)
+        clusterer = None if candidate.method is None else make_clusterer(candidate.method, settings.method)
+        if clusterer is None:
+            novel = linear_head(z.shape[1], 1, rng.generator(settings.seed, "novel head"))
+            return _kept(Heads(known, novel), task, start)
+        recognised = with_start(task, start, recognised)
+        labels = task.labels if recognised is None else recognised
+        clustering = clusterer.fit(z, labels, task.n_novel or 1, settings.seed)
+        head, clusters, confidence = clustering.head, clustering.labels, clustering.certainty
+        if recognised is not None:
+            of_known = labels != UNLABELLED
+            head = with_known(head, z[of_known], labels[of_known], len(task.known))
+            with torch.no_grad():
+                best = head(torch.from_numpy(z[task.unlabelled])).softmax(dim=1).max(dim=1)
+            clusters, confidence = best.indices.numpy(), best.values.numpy()
+        heads = Heads(known, head)
+        self.seconds["discovery"] = round(time.monotonic() - begun, 2)
+        history = [{**self._evaluator(z).discovery(heads), "seconds": self.seconds["discovery"]}]
+        return Fitted(model=heads, clusters=clusters, confidence=confidence, history=history)
+
+    def _known_head(self, z: Matrix) -> Head:
+        task, seed = self.task, self.settings.supervised.seed
+        if len(task.labelled) == 0:
+            return linear_head(z.shape[1], max(1, len(task.known)), rng.generator(seed, "known head"))
+        return known_head(z[task.labelled], task.labels[task.labelled], len(task.known), seed)
+
+    def _scaled(self, x: Matrix) -> Matrix:
+        scaled: Matrix = ((x - self.mean) / self.scale).astype(np.float32)
+        return scaled
+
+    def _evaluator(self, z: Matrix) -> Evaluator:
+        test = self.task.test_items
+        test_z = None if test is None or len(test) == 0 else self._scaled(clean_vectors(replace(self.task, items=test)))
+        return Evaluator(
+            task=self.task,
+            truth=self.truth,
+            features=lambda rows: torch.from_numpy(z[rows]),
+            test_features=None if test_z is None else lambda: torch.from_numpy(test_z),
+            config=self.settings.discovery,
+            seed=self.settings.seed,
+        )
+
+    def plain_kmeans(self) -> Labels:
+        x = torch.nn.functional.normalize(torch.from_numpy(self._scaled(self.points[self.task.unlabelled])), dim=1)
+        unit: Matrix = x.numpy()
+        return self._kmeans(unit)
+
+    def kmeans_on_items(self) -> Labels:
+        rows = self.task.unlabelled
+        return self._kmeans(self.task.items.array[rows].reshape(len(rows), -1).astype(np.float32))
+
+    def _kmeans(self, x: Matrix) -> Labels:
+        fitted = KMeans(self.task.n_clusters, n_init=10, random_state=self.settings.seed).fit(x)
+        labels: Labels = fitted.labels_.astype(np.int64)
+        return labels
+
+    def input_scale(self) -> tuple[Matrix | None, Matrix | None]:
+        return self.mean, self.scale
+
+    def features(self, fitted: Fitted, rows: Rows) -> Matrix:
+        return self._scaled(self.points[rows])
+
+
+def _kept(model: Model | Heads, task: Task, start: Labels | None) -> Fitted:
+    """k-means: the start clusters are kept."""
+    clusters = np.zeros(len(task.unlabelled), dtype=np.int64) if start is None else start
+    return Fitted(model=model, clusters=clusters, confidence=np.ones(len(clusters), dtype=np.float32), history=[])
+
+
+def with_start(task: Task, start: Labels | None, recognised: Labels | None) -> Labels | None:
+    """The recognised rows; where nothing was recognised, those that start in the cluster of a known class."""
+    if recognised is not None or not task.known_in_unlabelled or start is None:
+        return recognised
+    labels = task.labels.copy()
+    labels[task.unlabelled] = np.where(start < len(task.known), start, UNLABELLED)
+    return labels
 
 
 def start_clusters(task: Task, points: Matrix, seed: int, recognised: Labels | None = None) -> Clusters:
@@ -85,43 +325,3 @@ def _recognised(task: Task, points: Matrix, seed: int) -> Labels | None:
     labels = np.where(task.labels == UNLABELLED, -2, task.labels)
     labels[rows[found.unlabelled]] = np.where(found.known, found.label, UNLABELLED)
     return labels
-
-
-def train_candidate(
-    training: Training,
-    task: Task,
-    candidate: Candidate,
-    start: Labels | None,
-    storage: Storage | None,
-    recognised: Labels | None = None,
-) -> Trained:
-    """Train a candidate from pre-trained weights, which are not changed: several candidates share them.
-
-    With k-means nothing is trained and the start clusters are kept. `recognised`: labels of all rows, with those of
-    unlabelled rows that were recognised as known.
-    """
-    copied = copy.copy(training)
-    copied.model = copy.deepcopy(training.model)
-    copied.settings = candidate.applied_to(training.settings)
-    copied.task, copied.storage, copied.warnings = task, storage, []
-    if copied.settings.augment != training.settings.augment:
-        copied.views = copied.make_views(task.items)
-    clusters = start if start is not None else np.zeros(len(task.unlabelled), dtype=np.int64)
-    confidence, history = np.ones(len(clusters), dtype=np.float32), list[Metrics]()
-    if recognised is None and task.known_in_unlabelled and start is not None:
-        recognised = task.labels.copy()
-        recognised[task.unlabelled] = np.where(start < len(task.known), start, UNLABELLED)
-    if candidate.method is not None:
-        history = discover(copied, start, recognised)
-        training.seconds["discovery"] = copied.seconds["discovery"]
-        z = features(copied.model, copied.views, task.unlabelled)
-        with torch.no_grad():
-            best = copied.model.novel_head(z).softmax(dim=1).max(dim=1)
-        confidence, clusters = best.values.cpu().numpy(), best.indices.cpu().numpy()
-    return Trained(
-        model=copied.model.eval(),
-        clusters=clusters,
-        confidence=confidence,
-        history=history,
-        warnings=tuple(copied.warnings),
-    )

@@ -20,18 +20,18 @@ from safetensors.numpy import save as serialise
 
 from unveil import checksums, files, recipe, rng
 from unveil.data.items import PIECE, Items, Rows
-from unveil.data.views import VectorViews, make_views
+from unveil.data.views import make_views
 from unveil.encoders.preparation import Preparation
 from unveil.encoders.scaling import Reduction
 from unveil.encoders.tfidf import Tfidf
 from unveil.errors import UnveilError
 from unveil.hardware import pick_device
+from unveil.models.heads import Heads
 from unveil.models.inference import features
-from unveil.models.model import Model
+from unveil.models.model import Model, load_model, save_model
 from unveil.numerics import Matrix, softmax, squared_distances
 from unveil.settings import Augment, Data
 from unveil.tables import build
-from unveil.training.training import Training
 
 FORMAT = 1
 REFERENCE_ROWS = 4000
@@ -57,8 +57,8 @@ class Predictor:
     n_novel: int
     known_in_unlabelled: bool = False
     """The known classes are the first clusters, and the novel head predicts known and novel ones."""
-    model: Model | None = None
-    """The network; None where there were no known classes to train it with."""
+    model: Model | Heads | None = None
+    """The network, or the heads on vectors; None where there were no known classes."""
     mean: Matrix | None = None
     scale: Matrix | None = None
     """Vectors: mean and scale by which the inputs of the network are normalised; None for images."""
@@ -72,17 +72,6 @@ class Predictor:
     """(r, d): items of the fit in the space, with which new items are compared."""
     distances: Matrix | None = None
     """(m,): distances of other items of the fit to the reference, sorted."""
-
-    @staticmethod
-    def of(training: Training, model: Model, preparation: Preparation, **values: Any) -> "Predictor":
-        """The predictor of a trained model, without gate and reference yet."""
-        views, settings = training.item_views, training.settings
-        scaling: dict[str, Any] = {}
-        if isinstance(views, VectorViews):
-            scaling = {"mean": views.mean.cpu().numpy(), "scale": views.scale.cpu().numpy()}
-        return Predictor(
-            preparation=preparation, data=settings.data, augment=settings.augment, model=model, **scaling, **values
-        )
 
     @property
     def n_inputs(self) -> int:
@@ -102,7 +91,7 @@ class Predictor:
         if items.kind == "vectors":
             x = items.array if items.array.ndim == 2 else items.array[:, 0]
             return x if self.preparation.reduction is None else self.preparation.reduction(x)
-        assert self.model is not None
+        assert isinstance(self.model, Model)
         device = self.model.device
         views = make_views(items, self.data, self.augment, device, workers=0)
         z: Matrix = features(self.model, views, np.arange(len(items))).cpu().numpy()
@@ -225,7 +214,7 @@ class Predictor:
 
     def _check_images(self, items: Items, given: str) -> None:
         """Images that go into the network as they are must have the size of those of the fit."""
-        if self.model is None or self.augment.size is not None:
+        if not isinstance(self.model, Model) or self.augment.size is not None:
             return
         channels, height, width = self.model.encoder.shape
         expected = f"uint8 images (n, {height}, {width}, {channels})"
@@ -255,7 +244,7 @@ class Predictor:
         metadata = {"predictor": json.dumps(description), **checksums.METADATA}
         files.write(folder / "predictor.safetensors", checksums.sealed(serialise(arrays, metadata=metadata)))
         if self.model is not None:
-            self.model.save(folder / "model.safetensors")
+            save_model(self.model, folder / "model.safetensors")
 
     @staticmethod
     def load(folder: Path, *, device: str = "auto", embeddings: Path | None = None) -> "Predictor":
@@ -283,9 +272,10 @@ class Predictor:
         data = build(Data, values.pop("data"), "data.")
         augment = build(Augment, values.pop("augment"), "augment.")
         weights = folder / "model.safetensors"
-        model = Model.load(weights) if weights.exists() else None
+        model = load_model(weights) if weights.exists() else None
         if model is not None:
             model = model.to(pick_device(device))
+        if isinstance(model, Model):
             model.freeze_trunk()
         return Predictor(preparation=preparation, data=data, augment=augment, model=model, **arrays, **values)
 

@@ -13,18 +13,17 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from unveil import rng
+from unveil.clustering.catalog import CLUSTERERS
 from unveil.data.task import UNLABELLED, Task
 from unveil.discovery.candidates import KMEANS, Candidate, usual
-from unveil.discovery.fit import points_of, pretrained, start_clusters, train_candidate
+from unveil.discovery.fit import make_learner, start_clusters
 from unveil.discovery.forecast import Forecast, calibration_curve
 from unveil.discovery.recognition import recognised_rows
 from unveil.discovery.scaled import Shape
-from unveil.methods.catalog import method_class
 from unveil.metrics import clustering_accuracy, in_matched_class
 from unveil.numerics import Labels
 from unveil.settings import Settings
 from unveil.storage import Storage
-from unveil.training.training import Training
 
 HIDDEN_ROWS, OTHER_ROWS = 2000, 4000
 """Most items of hidden and of other classes in a rehearsal."""
@@ -186,9 +185,9 @@ class _Once:
         task, truth, seed, hidden = self.task, self.truth, self.settings.seed, self.task.n_novel
         assert hidden is not None
         stages = None if self.storage is None else Storage(self.storage.run / "stages", self.storage.run)
-        training = pretrained(Training(self.settings, task, storage=stages, console=self.console))
-        points, recognised = points_of(training), None
-        if task.known_in_unlabelled and method_class(self.settings.discovery.method).takes_recognised:
+        learner = make_learner(task, self.settings, storage=stages, console=self.console)
+        points, recognised = learner.points, None
+        if task.known_in_unlabelled and self.settings.discovery.method in CLUSTERERS:
             recognised = recognised_rows(task, points, seed, self.unshaped, self.shape)
         start = start_clusters(task, points, seed, recognised)
         clusters = {KMEANS.name: start.labels}
@@ -196,8 +195,8 @@ class _Once:
         for place, candidate in enumerate(self.candidates):
             if candidate.method is not None:
                 folder = None if stages is None else stages.within(str(place))
-                trained = train_candidate(training, task, candidate, start.labels, folder, recognised)
-                clusters[candidate.name], confidence[candidate.name] = trained.clusters, trained.confidence
+                fitted = learner.fit(candidate, start.labels, folder, recognised)
+                clusters[candidate.name], confidence[candidate.name] = fitted.clusters, fitted.confidence
         return Rehearsal(
             hidden=hidden,
             accuracy={name: clustering_accuracy(truth, labels) for name, labels in clusters.items()},

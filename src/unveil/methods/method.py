@@ -25,8 +25,6 @@ class Context:
     seed: int
     labels: NDArray[np.int64]
     """(n,): the known class of each row, or -1."""
-    recognised: NDArray[np.int64] | None = None
-    """(n,): as `labels`, with the classes of unlabelled rows that were recognised as known; None: no row was."""
     features: Callable[[Rows], Tensor]
     """Features of rows, without augmentation, by the current model, which is left in evaluation mode."""
     similarity: nn.Module | None = None
@@ -67,22 +65,14 @@ class Method(nn.Module):
 
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     """Its settings dataclass: the table `[method]` of a recipe."""
-    trains: ClassVar[bool] = True
-    """False: the method has no losses, and `after_epoch` is called once."""
     unlabelled_only: ClassVar[bool] = False
     """Its batches hold no labelled rows."""
     needs_similarity: ClassVar[bool] = False
     """A similarity network is trained on the labelled items first and passed in the context."""
     starts_from_clusters: ClassVar[bool] = True
     """The method starts from the novel head that `discovery.novel_head` sets up."""
-    takes_recognised: ClassVar[bool] = False
-    """Where unlabelled rows may be of known classes, the method needs `Context.recognised`."""
     title: ClassVar[str] = ""
     """Its row in a table of scores, where its name would not say enough."""
-    description: ClassVar[str] = ""
-    """For people, where "training by NAME" would not describe it."""
-    is_kmeans: ClassVar[bool] = False
-    """It is k-means itself, with which a fit on own data compares the method."""
     variations: ClassVar[tuple[Variation, ...]] = ()
     """Other settings that rehearsals of a fit on own data compare with the given ones."""
 

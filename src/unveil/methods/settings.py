@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from unveil.errors import UnveilError, suggest
-from unveil.methods.catalog import METHODS, settings_class
+from unveil.methods.catalog import names, settings_class
 from unveil.settings import Discovery, MethodSettings
 from unveil.tables import Table, build, merge
 
@@ -47,7 +47,7 @@ def resolve(
 
 def closest(key: str) -> str:
     """The setting of any method with this name or the most similar one; "" where none is similar."""
-    keys = list(dict.fromkeys(key for name in METHODS for key in _names(settings_class(name))))
+    keys = list(dict.fromkeys(key for name in names() for key in _names(settings_class(name))))
     return key if key in keys else next(iter(difflib.get_close_matches(key, keys, n=1)), "")
 
 
@@ -68,7 +68,7 @@ def _unknown(key: str, name: str) -> str:
 
 
 def _owners(key: str) -> list[str]:
-    return [name for name in METHODS if key in _names(settings_class(name))]
+    return [name for name in names() if key in _names(settings_class(name))]
 
 
 def _names(kind: type[MethodSettings]) -> list[str]:

@@ -1,19 +1,15 @@
 """Classifiers on top of the features, and how each kind is described in a file and built again."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from unveil.clustering.vote import NeighborVote
 from unveil.errors import UnveilError
-from unveil.numerics import ANGLES_FROM, Labels, Matrix, directions
-
-VOTERS = 256
-"""Items whose distances to all stored points are computed together: what they need stays in a CPU's cache."""
-GROUP = 32
-"""Stored points of which only the nearest is looked at, unless it is near enough."""
 
 
 class Prototypes(nn.Module):
@@ -47,70 +43,30 @@ class ProjectedPrototypes(nn.Module):
         return logits
 
 
-class NeighborVote(nn.Module):
-    """The clusters of an item's nearest stored points, the nearer the more; logits are logarithms of the shares.
-
-    With few columns nearness is distance, with more it is the angle. A point whose own cluster is not certain gives a
-    part of its vote to all clusters alike.
-    """
-
-    points: Tensor
-    labels: Tensor
-    certainty: Tensor
-
-    def __init__(self, in_features: int, out_features: int, *, rows: int, neighbors: int) -> None:
-        super().__init__()
-        self.in_features, self.out_features, self.neighbors = in_features, out_features, neighbors
-        self.register_buffer("points", torch.zeros(rows, in_features))
-        self.register_buffer("labels", torch.zeros(rows, dtype=torch.int64))
-        self.register_buffer("certainty", torch.ones(rows))
-
-    @staticmethod
-    def of(points: Matrix, labels: Labels, certainty: Matrix, classes: int, neighbors: int) -> "NeighborVote":
-        """The vote of these points."""
-        head = NeighborVote(points.shape[1], classes, rows=len(points), neighbors=neighbors)
-        for buffer, values in ((head.points, directions(points)), (head.labels, labels), (head.certainty, certainty)):
-            buffer.copy_(torch.from_numpy(values))
-        return head
-
-    def forward(self, z: Tensor) -> Tensor:
-        parts = [self._logits(z[start : start + VOTERS]) for start in range(0, len(z), VOTERS)]
-        return torch.cat(parts) if parts else z.new_zeros(0, self.out_features)
-
-    def _logits(self, z: Tensor) -> Tensor:
-        count = min(self.neighbors + 1, len(self.points))
-        z = F.normalize(z, dim=1) if self.in_features >= ANGLES_FROM else z
-        distances, nearest = nearest_points(z, self.points, count)  # (B, k + 1)
-        farthest = distances[:, -1:].clamp_min(1e-12)
-        weights = (1 - (distances / farthest).square()).clamp_min(1e-6)  # falls to 0 where the next point would join
-        weights = weights / weights.sum(dim=1, keepdim=True)
-        weights = weights * self.certainty[nearest]
-        shares = z.new_zeros(len(z), self.out_features).scatter_add_(1, self.labels[nearest], weights)
-        return (shares + (1 - weights.sum(dim=1, keepdim=True)) / self.out_features + 1e-3).log()
-
-
-def nearest_points(z: Tensor, points: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Distances (B, count) of the nearest points (n, D) to each row of z (B, D), nearest first, and their rows.
-
-    It is exact: the nearest points are in the groups whose own nearest points are nearest, and only those groups are
-    sorted. Sorting all n distances would take as long as computing them.
-    """
-    apart = torch.addmm(points.square().sum(dim=1)[None], z, points.T, alpha=-2)  # squared, without the square of z
-    grouped = len(points) - len(points) % GROUP
-    if grouped // GROUP < count:
-        values, rows = apart.topk(count, dim=1, largest=False)
-    else:
-        groups = apart[:, :grouped].view(len(z), -1, GROUP).amin(dim=2).topk(count, dim=1, largest=False).indices
-        inside = torch.arange(GROUP, device=z.device)
-        others = torch.arange(grouped, len(points), device=z.device).expand(len(z), -1)
-        candidates = torch.cat([(groups[:, :, None] * GROUP + inside).flatten(1), others], dim=1)
-        values, order = apart.gather(1, candidates).topk(count, dim=1, largest=False)
-        rows = candidates.gather(1, order)
-    return (values + z.square().sum(dim=1, keepdim=True)).clamp_min(0).sqrt(), rows
-
-
 Head = nn.Linear | Prototypes | ProjectedPrototypes | NeighborVote
 """Whatever turns features (B, D) into logits (B, C); all have `in_features` and `out_features`."""
+
+
+class Heads(nn.Module):
+    """Heads without an encoder, for vectors that no network has to turn into features."""
+
+    def __init__(self, known_head: Head, novel_head: Head) -> None:
+        super().__init__()
+        self.known_head: Head = known_head
+        self.novel_head: Head = novel_head
+
+    def encode(self, x: Tensor) -> Tensor:
+        """The vectors themselves."""
+        return x
+
+    def joint(self, z: Tensor) -> None:
+        """The two heads are not on one scale."""
+        return
+
+    @property
+    def device(self) -> torch.device:
+        """The device of its weights."""
+        return next(chain(self.known_head.parameters(), self.known_head.buffers())).device
 
 
 def linear_head(dim: int, classes: int, generator: torch.Generator) -> nn.Linear:

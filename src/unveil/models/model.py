@@ -18,7 +18,7 @@ from unveil import checksums, files, rng, settings
 from unveil.errors import DamagedError, UnveilError
 from unveil.models.encoder import Encoder, build_encoder
 from unveil.models.freeze import frozen
-from unveil.models.heads import Head, describe_head, drawn
+from unveil.models.heads import Head, Heads, describe_head, drawn
 from unveil.models.resnet import at_least_float32
 from unveil.tables import build
 
@@ -101,64 +101,82 @@ class Model(nn.Module):
 
     def save(self, path: Path) -> None:
         """Weights and architecture in one safetensors file."""
-        state = {name: value.detach().cpu().contiguous() for name, value in self.state_dict().items()}
-        description = json.dumps({**_architecture(self), "digest": _digest(state)})
-        files.write(path, checksums.sealed(serialise(state, metadata={KEY: description, **checksums.METADATA})))
+        save_model(self, path)
 
     @staticmethod
     def load(path: Path) -> "Model":
         """What `save` wrote, on the CPU and in evaluation mode."""
-        if not path.is_file():
-            raise UnveilError(f"there is no model at {path}: check the path")
-        try:
-            checksums.check_sealed(path)
-            with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        except (SafetensorError, OSError, ValueError, AttributeError, RecursionError) as error:
-            what = "is damaged" if isinstance(error, DamagedError) else "cannot be read"
-            reason = str(error).splitlines()[0]
-            raise UnveilError(f"{path} {what} ({reason}): copy it again, or train again") from None
-        if KEY not in metadata:
-            raise UnveilError(f"{path} holds weights without an architecture: give a file that Model.save wrote")
-        newer = False
-        try:
-            description = json.loads(metadata[KEY])
-            if newer := description["format"] > FORMAT:
-                raise ValueError("its format is newer")
-            model = _built(description)
-            model.load_state_dict(state)
-            if description["digest"] != _digest(state):
-                raise ValueError("its content has changed")
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            if newer:
-                raise UnveilError(f"{path} was written by a newer unveil: update unveil to load it") from None
-            reason = str(error).splitlines()[0]
-            raise UnveilError(f"{path} is damaged ({reason}): copy it again, or train again") from None
-        return model.eval()
+        model = load_model(path)
+        if not isinstance(model, Model):
+            raise UnveilError(f"{path} holds heads without an encoder: nothing was trained in that fit")
+        return model
 
 
-def _architecture(model: Model) -> dict[str, Any]:
+def save_model(model: "Model | Heads", path: Path) -> None:
+    """Weights and architecture in one safetensors file."""
+    state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    description = json.dumps({**_architecture(model), "digest": _digest(state)})
+    files.write(path, checksums.sealed(serialise(state, metadata={KEY: description, **checksums.METADATA})))
+
+
+def load_model(path: Path) -> "Model | Heads":
+    """What `save_model` wrote, on the CPU and in evaluation mode."""
+    if not path.is_file():
+        raise UnveilError(f"there is no model at {path}: check the path")
+    try:
+        checksums.check_sealed(path)
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, OSError, ValueError, AttributeError, RecursionError) as error:
+        what = "is damaged" if isinstance(error, DamagedError) else "cannot be read"
+        reason = str(error).splitlines()[0]
+        raise UnveilError(f"{path} {what} ({reason}): copy it again, or train again") from None
+    if KEY not in metadata:
+        raise UnveilError(f"{path} holds weights without an architecture: give a file that Model.save wrote")
+    newer = False
+    try:
+        description = json.loads(metadata[KEY])
+        if newer := description["format"] > FORMAT:
+            raise ValueError("its format is newer")
+        model = _built(description)
+        model.load_state_dict(state)
+        if description["digest"] != _digest(state):
+            raise ValueError("its content has changed")
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        if newer:
+            raise UnveilError(f"{path} was written by a newer unveil: update unveil to load it") from None
+        reason = str(error).splitlines()[0]
+        raise UnveilError(f"{path} is damaged ({reason}): copy it again, or train again") from None
+    return model.eval()
+
+
+def _architecture(model: Model | Heads) -> dict[str, Any]:
+    if isinstance(model, Heads):
+        heads = {"known": describe_head(model.known_head), "novel": describe_head(model.novel_head)}
+        return {"format": FORMAT, "heads": heads}
     encoder = model.encoder
     if encoder.config is None:
         raise UnveilError("an encoder that was not made by build_encoder cannot be saved: make it with build_encoder")
-    heads: dict[str, Head | None] = {"known": model.known_head, "novel": model.novel_head, "joint": model.joint_head}
+    every: dict[str, Head | None] = {"known": model.known_head, "novel": model.novel_head, "joint": model.joint_head}
     return {
         "format": FORMAT,
         "encoder": {key: value for key, value in asdict(encoder.config).items() if key != "weights"},
         "shape": list(encoder.shape),
-        "heads": {name: describe_head(head) for name, head in heads.items() if head is not None},
+        "heads": {name: describe_head(head) for name, head in every.items() if head is not None},
         "further_heads": {name: describe_head(head) for name, head in model.further_heads.items()},
         "comparable": model.comparable,
         "precision": str(model.precision).removeprefix("torch."),
     }
 
 
-def _built(description: dict[str, Any]) -> Model:
+def _built(description: dict[str, Any]) -> Model | Heads:
     """A model of this architecture; its weights are still those of a fresh one."""
+    heads = {name: drawn(0, head) for name, head in description["heads"].items()}
+    if "encoder" not in description:
+        return Heads(heads["known"], heads["novel"])
     config = build(settings.Encoder, description["encoder"], "encoder.")
     encoder = build_encoder(config, tuple(description["shape"]), rng.generator(0, "loaded"))
-    heads = {name: drawn(0, head) for name, head in description["heads"].items()}
     model = Model(encoder, heads["known"], heads["novel"], PRECISIONS[description["precision"]])
     model.joint_head = heads.get("joint")
     model.further_heads.update({name: drawn(0, head) for name, head in description["further_heads"].items()})

@@ -15,7 +15,8 @@ from unveil import log, ranks
 from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
-from unveil.discovery.discover import Discovery, discover, few_threads, trains
+from unveil.discovery.discover import Discovery, discover, few_threads
+from unveil.discovery.fit import needs_network
 from unveil.discovery.predictor import Predictor, summed
 from unveil.discovery.steps import shown
 from unveil.encoders.encode import encode_items
@@ -154,11 +155,11 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
             self.n_features_in_ = encoded.array.shape[-1] if encoded.kind == "vectors" else 1
         keep = len(task) <= MOST_KEPT_ROWS
         encoded_task = replace(task, items=encoded)
-        with few_threads(encoded_task, settings), shown(console, trains=trains(encoded_task, settings)) as step:
+        with few_threads(encoded_task, settings), shown(console, trains=needs_network(encoded_task, settings)) as step:
             result = discover(encoded_task, settings, preparation, console=console, keep_features=keep, step=step)
         for warning in (*self._input_notes, *encoder_warning(items, settings, self.encoder), *result.warnings):
             warnings.warn(warning, UserWarning, stacklevel=2)
-        self._keep(replace(result, training=None), classes, task, settings)
+        self._keep(replace(result, learner=None), classes, task, settings)
         return self
 
     def _settings(self, items: Items, *, any_labels: bool) -> Settings:

@@ -106,7 +106,7 @@ def _are_small(items: Items) -> bool:
 def _recipe_for_vectors(overrides: Sequence[str]) -> str:
     """`vectors`, or `trained-vectors` where a method was asked for that trains."""
     values = dict(override.split("=", 1) for override in overrides if "=" in override)
-    trains = "discovery.method" in values and method_class(values["discovery.method"]).trains
+    trains = "discovery.method" in values and method_class(values["discovery.method"]) is not None
     return "trained-vectors" if trains else "vectors"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from unveil.errors import UnveilError, suggest
-from unveil.methods.catalog import METHODS
+from unveil.methods.catalog import names
 
 Check = tuple[Callable[[Any], bool], str]
 
@@ -70,8 +70,8 @@ def check_parameters(values: Mapping[str, Any]) -> None:
         test, expected = CHECKS[name]
         if not test(value):
             raise UnveilError(f"{name} is {_short(value)}: give {expected}")
-    if values["method"] != "auto" and values["method"] not in METHODS:
-        raise UnveilError(f"method is {values['method']!r}{suggest(values['method'], METHODS)}")
+    if values["method"] != "auto" and values["method"] not in names():
+        raise UnveilError(f"method is {values['method']!r}{suggest(values['method'], names())}")
 
 
 def _short(value: Any) -> str:

@@ -25,7 +25,8 @@ from unveil.data.known_new import USUAL
 from unveil.data.sheets import Columns
 from unveil.data.task import UNLABELLED, Task, Truth, make_task
 from unveil.discovery.describe import class_names, environment, summary
-from unveil.discovery.discover import Discovery, discover, few_threads, trains
+from unveil.discovery.discover import Discovery, discover, few_threads
+from unveil.discovery.fit import needs_network
 from unveil.discovery.steps import shown
 from unveil.encoders.encode import encode_items
 from unveil.encoders.image_words import image_words
@@ -42,7 +43,6 @@ from unveil.runs.reader import check_files, read_record
 from unveil.runs.writer import Contents, write
 from unveil.settings import Settings
 from unveil.storage import Storage, identity, locked
-from unveil.training.stored_stages import kmeans
 from unveil.training.training import Training
 
 MOST_KNOWN = 5000
@@ -272,7 +272,7 @@ class _Run:
         out, settings, task = self.storage.run, self.settings, self.task
         config = recipe.dump(settings)
         files.write(out / "config.toml", config)
-        with few_threads(task, settings), shown(self.console, trains=trains(task, settings)) as step:
+        with few_threads(task, settings), shown(self.console, trains=needs_network(task, settings)) as step:
             result = discover(
                 task,
                 settings,
@@ -312,7 +312,7 @@ class _Run:
             seconds["other"] = round(max(0.0, time.monotonic() - begun - sum(seconds.values())), 1)
         last = {key: value for key, value in result.history[-1].items() if key != "seconds"} if result.history else {}
         scores = self._kmeans_scores(result, new)
-        later = [] if result.training is None else [w for w in result.training.warnings if w not in result.warnings]
+        later = [] if result.learner is None else [w for w in result.learner.warnings if w not in result.warnings]
         return {
             "name": self.storage.run.resolve().name,
             "source": self.source,
@@ -335,12 +335,12 @@ class _Run:
 
     def _kmeans_scores(self, result: Discovery, new: NDArray[np.bool_]) -> dict[str, Any]:
         """Scores of k-means on features of unit length and on the inputs, where the truth is known."""
-        if self.truth is None or result.training is None:
+        if self.truth is None or result.learner is None:
             return {}
         scores = {"kmeans": clustering_scores(self.truth.unlabelled, result.kmeans[new])}
-        items = result.training.task.items
+        items = result.learner.task.items
         if items.kind in ("images", "vectors") and items.array[0].size * int(new.sum()) <= KMEANS_INPUT_VALUES:
-            labels = kmeans(result.training, "items")
+            labels = result.learner.kmeans_on_items()
             scores["kmeans_inputs"] = clustering_scores(self.truth.unlabelled, labels)
         return scores
 

@@ -1,5 +1,6 @@
 """Evaluation of a model: scores against the hidden truth, and diagnostics."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil import rng
+from unveil.data.items import Rows
 from unveil.data.task import Task, Truth
-from unveil.data.views import Views
 from unveil.methods.method import Method
 from unveil.metrics import clustering_scores, open_accuracy
-from unveil.models.inference import features, trunk
+from unveil.models.heads import Heads
 from unveil.models.model import Model
 from unveil.settings import Discovery
 
@@ -30,14 +31,18 @@ class Evaluator:
     task: Task
     truth: Truth | None
     """None where it is unknown: then only diagnostics are computed."""
-    views: Views
-    test_views: Views | None
+    features: Callable[[Rows], Tensor]
+    """Features of training rows, by the current model."""
+    test_features: Callable[[], Tensor] | None
+    """Features of the test split; None where there is none."""
+    trunk: Callable[[Rows], Tensor] | None = None
+    """What the trunk gives for training rows, for pair rules that look there."""
     config: Discovery
     seed: int
 
-    def discovery(self, model: Model, method: Method) -> dict[str, Any]:
-        """Scores of the novel head, accuracy of the known head, diagnostics."""
-        z, z_test = features(model, self.views, self.task.unlabelled), self._test_features(model)
+    def discovery(self, model: Model | Heads, method: Method | None = None) -> dict[str, Any]:
+        """Scores of the novel head, accuracy of the known head, diagnostics; `method`: the one that was trained."""
+        z, z_test = self.features(self.task.unlabelled), self._test_features()
         with torch.no_grad():
             p = model.novel_head(z).softmax(dim=1)
         clusters = p.argmax(dim=1).cpu().numpy()
@@ -47,20 +52,18 @@ class Evaluator:
             **({} if self.truth is None else clustering_scores(self.truth.unlabelled, clusters)),
             **({} if z_test is None else self.test(model, z_test)),
             **({} if z_test is None else self.open_test(model, z_test, z, clusters)),
-            **self.diagnostics(method, z, features(model, self.views, sample), self.task.labels[sample]),
+            **self.diagnostics(method, z, self.features(sample), self.task.labels[sample], p.shape[1]),
             "confidence": float(p.amax(dim=1).mean()),
             "clusters_used": int((sizes > 0.01 * len(clusters) / len(sizes)).sum()),
             "cluster_sizes": sizes.tolist(),
         }
 
-    def _test_features(self, model: Model) -> Tensor | None:
+    def _test_features(self) -> Tensor | None:
         """Features of the test split; None where there is no test split or its classes are unknown."""
-        if self.truth is None or self.test_views is None or len(self.test_views) == 0:
-            return None
-        return features(model, self.test_views, np.arange(len(self.test_views)))
+        return None if self.truth is None or self.test_features is None else self.test_features()
 
     @torch.no_grad()
-    def test(self, model: Model, z: Tensor) -> dict[str, float]:
+    def test(self, model: Model | Heads, z: Tensor) -> dict[str, float]:
         """Scores of the test split: novel classes by clustering, known classes by their head."""
         assert self.truth is not None
         novel = self.truth.test >= len(self.task.known)
@@ -75,7 +78,7 @@ class Evaluator:
         return scores
 
     @torch.no_grad()
-    def open_test(self, model: Model, z: Tensor, z_u: Tensor, clusters: NDArray[np.int64]) -> dict[str, float]:
+    def open_test(self, model: Model | Heads, z: Tensor, z_u: Tensor, clusters: NDArray[np.int64]) -> dict[str, float]:
         """Scores of the test split where any item may be of a known or a novel class.
 
         Predictions are the argmax over all classes where the method trains logits on one scale. Otherwise the logits of
@@ -92,7 +95,7 @@ class Evaluator:
         else:
             sample = rng.numpy(self.seed, "means").permutation(self.task.labelled)[:MEANS]
             labels = np.concatenate([self.task.labels[sample], known + clusters])
-            z_all = F.normalize(torch.cat([features(model, self.views, sample), z_u]), dim=1)
+            z_all = F.normalize(torch.cat([self.features(sample), z_u]), dim=1)
             means = torch.zeros(known + model.novel_head.out_features, z_all.shape[1], device=z.device)
             means.index_add_(0, torch.from_numpy(labels).to(z.device), z_all)
             predicted = (F.normalize(z, dim=1) @ F.normalize(means, dim=1).T).argmax(dim=1)
@@ -101,10 +104,12 @@ class Evaluator:
 
     def supervised(self, model: Model) -> dict[str, float]:
         """After the supervised stage: the known head on test items."""
-        z = self._test_features(model)
+        z = self._test_features()
         return {} if z is None else {k: v for k, v in self.test(model, z).items() if k == "known_acc"}
 
-    def diagnostics(self, method: Method, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64]) -> dict[str, float]:
+    def diagnostics(
+        self, method: Method | None, z: Tensor, z_l: Tensor, y_l: NDArray[np.int64], clusters: int
+    ) -> dict[str, float]:
         """Purity of neighbors, density and precision of pairs, and the mean cosine, which reveals collapsed features.
 
         z: all unlabelled features; z_l, y_l: a sample of labelled ones, which a calibrated pair rule needs.
@@ -116,14 +121,17 @@ class Evaluator:
         cosines = F.normalize(z[queries], dim=1) @ F.normalize(z[stored], dim=1).T
         metrics = {"mean_cosine": float(cosines.mean())}
         if y is not None:
-            k = min(max(1, method.neighbors(len(stored))), len(stored))
+            neighbors = len(stored) // clusters // 2 if method is None else method.neighbors(len(stored))
+            k = min(max(1, neighbors), len(stored))
             nearest = cosines.topk(k, dim=1).indices
             metrics["neighbor_purity"] = float((y[stored][nearest] == y[queries][:, None]).float().mean())
+        if method is None or self.trunk is None:
+            return metrics
         correct = positives = pairs = 0.0
         known = torch.from_numpy(y_l).to(z.device)
         for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
             drawn = self.task.unlabelled[rows.cpu().numpy()]
-            same = method.positive_pairs(z[rows], z_l, known, partial(trunk, method.model, self.views, drawn))
+            same = method.positive_pairs(z[rows], z_l, known, partial(self.trunk, drawn))
             if same is None:  # the method has no rule for pairs
                 return metrics
             same &= ~torch.eye(len(same), dtype=torch.bool, device=same.device)

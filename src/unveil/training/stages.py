@@ -13,10 +13,12 @@ import numpy as np
 import torch
 
 from unveil import ranks, rng
+from unveil.clustering.clusterer import Clusterer, with_known
+from unveil.clustering.known_head import known_head
 from unveil.data.loader import Loader
+from unveil.data.task import UNLABELLED
 from unveil.errors import UnveilError
-from unveil.methods.catalog import make_method, method_class
-from unveil.methods.known_head import known_head
+from unveil.methods.catalog import make_clusterer, make_method, method_class
 from unveil.methods.method import Context, Method
 from unveil.methods.rotation import Rotation
 from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, similarity_of
@@ -84,14 +86,17 @@ def pretrain(training: Training) -> None:
         cache_trunk(training)
 
 
-def discover(training: Training, start: Labels | None = None, recognised: Labels | None = None) -> list[Metrics]:
+def discovery_stage(training: Training, start: Labels | None = None, recognised: Labels | None = None) -> list[Metrics]:
     """Find the novel classes; returns the metrics by epoch.
 
     `start`: clusters of the unlabelled rows from which the novel head starts; None: as `discovery.novel_head` says.
     `recognised`: labels of all rows, with the classes of unlabelled rows that were recognised as known.
     """
     config, task, model, seed = training.settings.discovery, training.task, training.model, training.settings.seed
-    similarity = pretrain_similarity(training) if method_class(config.method).needs_similarity else None
+    if (clusterer := make_clusterer(config.method, training.settings.method)) is not None:
+        return _cluster(training, clusterer, recognised)
+    kind = method_class(config.method)
+    similarity = pretrain_similarity(training) if kind is not None and kind.needs_similarity else None
     folder = None if training.storage is None else training.storage.run
     head = linear_head(model.encoder.dim, max(1, task.n_clusters), rng.generator(seed, "novel head"))
     model.novel_head = head = head.to(training.device)
@@ -114,13 +119,10 @@ def discover(training: Training, start: Labels | None = None, recognised: Labels
         settings=training.settings.method,
         seed=seed,
         labels=task.labels,
-        recognised=recognised,
         features=lambda rows: features(model, training.views, rows),
         similarity=similarity,
     )
     method = make_method(config.method, model, context).to(training.device)
-    if not method.trains:
-        return _without_training(training, method)
     loader = _discovery_loader(training, method)
     evaluation = _evaluation(training, method)
     guard = None
@@ -173,12 +175,19 @@ def _evaluation(training: Training, method: Method) -> Callable[[], Metrics]:
     return evaluate
 
 
-def _without_training(training: Training, method: Method) -> list[Metrics]:
-    begun = time.monotonic()
-    method.after_epoch()
+def _cluster(training: Training, clusterer: Clusterer, recognised: Labels | None) -> list[Metrics]:
+    """Cluster the features of the pre-trained encoder; nothing is trained."""
+    begun, task, model = time.monotonic(), training.task, training.model
+    labels = task.labels if recognised is None else recognised
+    z = features(model, training.views, np.arange(len(task))).cpu().numpy()
+    clustering = clusterer.fit(z, labels, task.n_novel or 1, training.settings.seed)
+    known = labels != UNLABELLED
+    head = (
+        clustering.head if recognised is None else with_known(clustering.head, z[known], labels[known], len(task.known))
+    )
+    model.novel_head = head.to(training.device)
     training.seconds["discovery"] = round(time.monotonic() - begun, 2)
-    metrics = training.evaluator().discovery(training.model, method)
-    return [{**metrics, "seconds": training.seconds["discovery"]}]
+    return [{**training.evaluator().discovery(model), "seconds": training.seconds["discovery"]}]
 
 
 def pretrain_similarity(training: Training) -> Similarity:

@@ -15,6 +15,7 @@ from sklearn.cluster import KMeans
 from torch import nn
 
 from unveil import checksums, files, ranks, recipe, storage
+from unveil.clustering.neighbor_consensus import NeighborConsensus, NeighborConsensusSettings
 from unveil.data.cached_views import CachedViews
 from unveil.data.items import Items
 from unveil.data.loader import Loader
@@ -22,8 +23,7 @@ from unveil.data.task import UNLABELLED
 from unveil.data.views import Views
 from unveil.errors import DamagedError, UnveilError
 from unveil.hardware import commit
-from unveil.methods.method import Context, Method
-from unveil.methods.neighbor_consensus import NeighborConsensus, NeighborConsensusSettings
+from unveil.methods.method import Method
 from unveil.models.inference import features, inputs
 from unveil.models.model import Model
 from unveil.numerics import Labels
@@ -164,18 +164,13 @@ def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> L
 
 def neighbor_clusters(training: Training) -> Labels:
     """Clusters of the unlabelled items that neighbor consensus finds in their features."""
-    task, model = training.task, training.model
+    task = training.task
 
     def fit() -> Labels:
-        context = Context(
-            settings=NeighborConsensusSettings(),
-            seed=training.settings.seed,
-            labels=task.labels,
-            features=lambda rows: features(model, training.views, rows),
-        )
-        vote = NeighborConsensus(model, context).vote()
-        labels = vote(context.features(task.unlabelled)).argmax(dim=1).cpu().numpy()
-        return ranks.current().from_first(lambda: labels)
+        z = features(training.model, training.views, np.arange(len(task))).cpu().numpy()
+        clusterer = NeighborConsensus(NeighborConsensusSettings())
+        clustering = clusterer.fit(z, task.labels, task.n_clusters, training.settings.seed)
+        return ranks.current().from_first(lambda: clustering.labels)
 
     return _stored_clusters(training, "neighbors", fit)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from unveil import ranks, rng
@@ -11,10 +12,11 @@ from unveil.data.task import Task, Truth
 from unveil.data.views import Views, make_views
 from unveil.errors import UnveilError
 from unveil.hardware import pick_device, pick_precision
-from unveil.methods.catalog import method_class
+from unveil.methods.catalog import algorithm, method_class
 from unveil.models import build_encoder
 from unveil.models.encoder import load_head
 from unveil.models.heads import linear_head
+from unveil.models.inference import features, trunk
 from unveil.models.model import Model
 from unveil.settings import Settings, Stage
 from unveil.storage import Storage
@@ -83,12 +85,15 @@ class Training:
         return Model(encoder, known, novel, self.precision).to(self.device)
 
     def evaluator(self) -> Evaluator:
-        """An evaluator of the current views."""
+        """An evaluator of the current model and views."""
+        test = self.test_views
+        every = np.arange(0 if test is None else len(test))
         return Evaluator(
             task=self.task,
             truth=self.truth,
-            views=self.views,
-            test_views=self.test_views,
+            features=lambda rows: features(self.model, self.views, rows),
+            test_features=None if test is None or len(test) == 0 else lambda: features(self.model, test, every),
+            trunk=lambda rows: trunk(self.model, self.views, rows),
             config=self.settings.discovery,
             seed=self.settings.seed,
         )
@@ -104,7 +109,8 @@ def fit_to_data(settings: Settings, task: Task) -> Settings:
         labelled = max(1, min(labelled, n_l))
         discovery = replace(discovery, batch=labelled + unlabelled, labelled_per_batch=labelled)
     rows_in_pass, per_step = (n_l, labelled) if labelled is not None else (len(task), discovery.batch)
-    if discovery.unlabelled_batch is not None and method_class(discovery.method).unlabelled_only:
+    method = method_class(discovery.method)
+    if discovery.unlabelled_batch is not None and method is not None and method.unlabelled_only:
         rows_in_pass, per_step = n_u, discovery.unlabelled_batch
     discovery = replace(discovery, passes=passes(discovery, rows_in_pass, per_step))
     supervised = replace(supervised, passes=passes(supervised, n_l, supervised.batch))
@@ -120,7 +126,7 @@ def passes(config: Stage, rows: int, per_step: int) -> int:
 
 def check(settings: Settings, task: Task, views: Views) -> None:
     """Raise errors now that would otherwise appear after hours of pre-training."""
-    method_class(settings.discovery.method)
+    algorithm(settings.discovery.method)
     if settings.discovery.trunk_batchnorm == "training" and settings.machine.cache_views:
         raise UnveilError(
             f"machine.cache_views is {settings.machine.cache_views}, but with discovery.trunk_batchnorm=training the "

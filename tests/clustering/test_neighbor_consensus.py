@@ -10,8 +10,16 @@ from blobs import blobs
 from sklearn.datasets import load_digits, make_moons
 
 from unveil import NovelClassDiscovery
+from unveil.clustering import neighbor_consensus
 from unveil.clustering.embedding import embed
 from unveil.clustering.graph import edge_weights, neighbor_graph
+from unveil.clustering.neighbor_consensus import (
+    NeighborConsensusSettings,
+    choices_of_dimensions,
+    discriminant_kmeans,
+    find_clusters,
+    separated_by_planes,
+)
 from unveil.clustering.partitions import (
     agreement,
     average_labels,
@@ -22,17 +30,10 @@ from unveil.clustering.partitions import (
     share_that_agrees,
     ward_labels,
 )
+from unveil.clustering.vote import NeighborVote
 from unveil.errors import UnveilError
-from unveil.methods import neighbor_consensus
-from unveil.methods.neighbor_consensus import (
-    NeighborConsensusSettings,
-    choices_of_dimensions,
-    discriminant_kmeans,
-    find_clusters,
-    separated_by_planes,
-)
 from unveil.metrics import clustering_accuracy
-from unveil.models.heads import NeighborVote, build_head, describe_head
+from unveil.models.heads import build_head, describe_head
 
 USUAL = NeighborConsensusSettings()
 

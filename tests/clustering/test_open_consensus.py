@@ -8,8 +8,8 @@ from blobs import blobs
 from sklearn.datasets import load_digits
 
 from unveil import NovelClassDiscovery
+from unveil.clustering.vote import NeighborVote
 from unveil.metrics import clustering_accuracy, open_accuracy
-from unveil.models.heads import NeighborVote
 
 X, Y = load_digits(return_X_y=True)
 GIVEN = np.where((Y < 5) & (np.arange(len(Y)) % 2 == 0), Y, -1)

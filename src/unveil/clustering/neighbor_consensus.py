@@ -15,8 +15,10 @@ import numpy as np
 import torch
 
 from unveil import rng
+from unveil.clustering.clusterer import Clusterer, Clustering
 from unveil.clustering.embedding import embed, needed_dimensions
 from unveil.clustering.graph import NeighborGraph, cut_share, edge_weights, neighbor_graph
+from unveil.clustering.known_head import SHRINKAGE, separated_by_planes
 from unveil.clustering.partitions import (
     average_labels,
     consensus,
@@ -27,12 +29,9 @@ from unveil.clustering.partitions import (
     share_that_agrees,
     ward_labels,
 )
+from unveil.clustering.vote import NeighborVote
 from unveil.data.items import Rows
 from unveil.data.task import UNLABELLED
-from unveil.methods.known_head import SHRINKAGE, separated_by_planes
-from unveil.methods.method import Context, Method
-from unveil.models.heads import NeighborVote
-from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, directions, whitening, within_class_covariance
 from unveil.settings import MethodSettings, expect
 
@@ -76,50 +75,29 @@ class NeighborConsensusSettings(MethodSettings):
             expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
 
 
-class NeighborConsensus(Method):
-    """The novel head is a vote of neighbors whose clusters are the consensus.
-
-    Where unlabelled rows may be of known classes, those that were recognised as known keep their class and the others
-    are clustered; one vote over all rows then decides between known and novel classes.
-    """
+class NeighborConsensus(Clusterer):
+    """The head is a vote of neighbors whose clusters are the consensus."""
 
     Settings: ClassVar[type[MethodSettings]] = NeighborConsensusSettings
     description = "consensus of many clusterings of the neighbor graph"
-    trains = False
-    starts_from_clusters = False
-    takes_recognised = True
-
-    def __init__(self, model: Model, context: Context) -> None:
-        super().__init__(model)
-        self.context, self.config = context, context.settings_as(NeighborConsensusSettings)
-
-    def after_epoch(self) -> None:
-        self.model.novel_head = self.vote()
+    settings: NeighborConsensusSettings
 
     @torch.no_grad()
-    def vote(self) -> NeighborVote:
-        """Find the clusters, and let them vote."""
-        context, config, head = self.context, self.config, self.model.novel_head
-        mixed = context.recognised is not None
-        labels = context.labels if context.recognised is None else context.recognised
-        known, new = (
-            self._sample(np.flatnonzero(labels != UNLABELLED)),
-            self._sample(np.flatnonzero(labels == UNLABELLED)),
-        )
-        z_known, z = (context.features(rows).cpu().numpy() for rows in (known, new))
-        n_known = self.model.known_head.out_features if mixed else 0
-        clusters, certainty = clusters_and_certainty(
-            z, z_known, labels[known], head.out_features - n_known, config, context.seed
-        )
-        if mixed:
-            z, clusters = np.concatenate([z_known, z]), np.concatenate([labels[known], n_known + clusters])
-            certainty = np.concatenate([np.ones(len(known), dtype=np.float32), certainty])
-        return NeighborVote.of(z, clusters, certainty, head.out_features, config.vote).to(self.model.device)
+    def fit(self, z: Matrix, labels: Labels, n_novel: int, seed: int) -> Clustering:
+        """Cluster a sample of the unlabelled rows; all others follow the vote of their neighbors."""
+        config, new = self.settings, np.flatnonzero(labels == UNLABELLED)
+        known, some = (sample(rows, config.rows, seed) for rows in (np.flatnonzero(labels != UNLABELLED), new))
+        clusters, certainty = clusters_and_certainty(z[some], z[known], labels[known], n_novel, config, seed)
+        head = NeighborVote.of(z[some], clusters, certainty, n_novel, config.vote)
+        best = head(torch.from_numpy(z[new])).softmax(dim=1).max(dim=1)
+        return Clustering(labels=best.indices.numpy(), certainty=best.values.numpy(), head=head)
 
-    def _sample(self, rows: Rows) -> Rows:
-        if len(rows) <= self.config.rows:
-            return rows
-        return np.sort(rng.numpy(self.context.seed, "embedded rows").permutation(rows)[: self.config.rows])
+
+def sample(rows: Rows, most: int, seed: int) -> Rows:
+    """At most so many of the rows, in order."""
+    if len(rows) <= most:
+        return rows
+    return np.sort(rng.numpy(seed, "embedded rows").permutation(rows)[:most])
 
 
 def find_clusters(

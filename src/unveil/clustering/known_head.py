@@ -10,7 +10,7 @@ from torch import nn
 
 from unveil import rng
 from unveil.clustering.graph import neighbor_graph
-from unveil.models.heads import Head, NeighborVote
+from unveil.clustering.vote import NeighborVote
 from unveil.numerics import Labels, Matrix, directions, sums_by_label, whitening, within_class_covariance
 
 VOTE = 15
@@ -22,7 +22,7 @@ STORED_ROWS = 20_000
 SHRINKAGE = 1.0
 
 
-def known_head(z: Matrix, y: Labels, classes: int, seed: int) -> Head:
+def known_head(z: Matrix, y: Labels, classes: int, seed: int) -> nn.Linear | NeighborVote:
     """A head that recognises the classes of the rows of z; y counts them from 0."""
     if separated_by_planes(z, y, seed):
         return mean_head(z, y, classes)

@@ -7,8 +7,8 @@ from sklearn.datasets import make_moons
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from torch import nn
 
-from unveil.methods.known_head import known_head, mean_head
-from unveil.models.heads import NeighborVote
+from unveil.clustering.known_head import known_head, mean_head
+from unveil.clustering.vote import NeighborVote
 
 
 def test_planes_are_those_of_linear_discriminant_analysis() -> None:
