@@ -18,10 +18,10 @@ from benchmarks.own_tasks import DEVELOPED_ON, draw
 from unveil import files, recipe
 from unveil.clustering.neighbor_consensus import NeighborConsensusSettings, embeddings, find_clusters, neighbor_graphs
 from unveil.clustering.partitions import kmeans_labels
+from unveil.discovery.result import environment
 from unveil.encoders.metric import choose_metric
 from unveil.metrics import clustering_accuracy
 from unveil.numerics import Labels, Matrix
-from unveil.own.run import environment
 
 Find = Callable[[Matrix, Matrix, Labels, int, int], Labels]
 """Clusters of unlabelled vectors, beside known ones and their labels, for a number of clusters and a seed."""

@@ -15,9 +15,9 @@ import numpy as np
 from benchmarks.own_tasks import BALANCED, Labels, Vectors, draw, images, vectors_of
 from unveil import files, recipe
 from unveil.counting import estimate as count
+from unveil.discovery.result import environment
 from unveil.encoders.metric import Metric, choose_metric
 from unveil.numerics import directions
-from unveil.own.run import environment
 
 OTHERS = ("Futurama", "Bengali", "Grantha", "Hebrew", "Armenian")
 """Alphabets of Omniglot that no task uses."""

@@ -26,8 +26,8 @@ import numpy as np
 from benchmarks import own_bars, peers
 from benchmarks.own_tasks import BALANCED, HELD_OUT, TASKS, Drawn, Labels, Vectors, draw, with_known_classes
 from unveil import NovelClassDiscovery, files, recipe
+from unveil.discovery.result import environment
 from unveil.metrics import clustering_scores, open_accuracy
-from unveil.own.run import environment
 
 KINDS = ("peers", "given", "auto", "general")
 Record = dict[str, Any]

@@ -20,9 +20,9 @@ from benchmarks.own_tasks import Labels, Vectors
 from unveil import files, recipe
 from unveil.clustering import neighbor_consensus
 from unveil.clustering.neighbor_consensus import NeighborConsensusSettings, find_clusters
+from unveil.discovery.result import environment
 from unveil.encoders.metric import choose_metric
 from unveil.metrics import clustering_accuracy
-from unveil.own.run import environment
 
 NAMES = ("letter", "cifar100", "imagenet20", "clinc150", "digits", "mnist", "fashion-mnist")
 CLASSES = (4, 5, 6, 8, 10, 12)

@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks.own_tasks import DEVELOPED_ON, draw
 from unveil import NovelClassDiscovery, files, recipe
 from unveil.discovery.forecast import angle
+from unveil.discovery.result import environment
 from unveil.metrics import clustering_accuracy
-from unveil.own.run import environment
 
 SPLITS = {
     "cifar100": ((5, 5), (10, 10), (40, 20), (60, 20), (8, 4)),

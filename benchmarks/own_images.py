@@ -16,9 +16,9 @@ import numpy as np
 from benchmarks import peers
 from benchmarks.own_tasks import BALANCED
 from unveil import NovelClassDiscovery, files, recipe
+from unveil.discovery.result import environment
 from unveil.encoders.preparation import BUILT_IN
 from unveil.metrics import clustering_accuracy
-from unveil.own.run import environment
 
 TASKS = (
     "digits",

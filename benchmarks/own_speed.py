@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from unveil import files, recipe
-from unveil.own.run import environment
+from unveil.discovery.result import environment
 
 DIMS, CLASSES = 512, 20
 SIZES = (10_000, 50_000, 200_000, 1_000_000)

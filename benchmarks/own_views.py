@@ -18,8 +18,8 @@ from unveil.data.items import Items
 from unveil.data.task import Task
 from unveil.discovery.candidates import KMEANS, Candidate
 from unveil.discovery.rehearsal import rehearse
+from unveil.discovery.result import environment
 from unveil.discovery.vectors import choose_reduction
-from unveil.own.run import environment
 
 VIEWS = {
     "noise 0.25": {"noise": 0.25},

@@ -28,10 +28,10 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.own_tasks import TASKS, draw, with_known_classes
 from unveil import NovelClassDiscovery, files, recipe
+from unveil.discovery.result import environment
 from unveil.metrics import contingency
 from unveil.numerics import match_clusters, mean_direction, unit_rows
 from unveil.own.constraints import decided, steered_labels
-from unveil.own.run import environment
 from unveil.review.corrections import State
 from unveil.review.decisions import folded_labels
 from unveil.review.edited_scores import EditedScores

@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 
 from unveil import NovelClassDiscovery, files, recipe
 from unveil.data import catalog
-from unveil.discovery.describe import environment
+from unveil.discovery.result import environment
 from unveil.metrics import clustering_accuracy
 
 SIZES = {"digits": (140, 1000), "letter": (1000, 5000)}

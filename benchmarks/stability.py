@@ -23,7 +23,7 @@ from benchmarks.own_tasks import BALANCED, draw
 from unveil import NovelClassDiscovery, recipe
 from unveil.data import catalog
 from unveil.data.task import make_task
-from unveil.discovery.describe import environment
+from unveil.discovery.result import environment
 from unveil.metrics import clustering_scores
 from unveil.training import stages
 from unveil.training.training import Training

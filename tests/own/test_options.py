@@ -11,11 +11,12 @@ from rich.console import Console
 from unveil import recipe
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items
+from unveil.encoders.encode import encode_dataset
 from unveil.encoders.preparation import Preparation
+from unveil.encoders.prepare import SIDE, prepare, with_reduction
 from unveil.errors import UnveilError
 from unveil.own import options
-from unveil.own.options import own_settings, prepare, with_reduction
-from unveil.own.run import encode_dataset
+from unveil.own.options import own_settings
 from unveil.settings import Settings
 
 X = np.random.default_rng(0).normal(size=(50, 6)).astype(np.float32) * np.array([5, 3, 1, 1, 1, 0.1], np.float32)
@@ -63,10 +64,10 @@ def test_images_are_made_square_where_a_network_needs_it() -> None:
     own = own_settings(IMAGES, "digits", [])
     assert prepare(IMAGES, own, folder=None).side is None
     oblong = Items.of(np.zeros((3, 20, 10, 3), dtype=np.uint8))
-    assert prepare(oblong, own, folder=None).side == options.SIDE
+    assert prepare(oblong, own, folder=None).side == SIDE
     large = Items.of(np.zeros((3, 80, 80, 1), dtype=np.uint8))
-    assert prepare(large, own, folder=None).side == options.SIDE
-    assert prepare(Items.of((Path("a.png"),)), own, folder=None).side == options.SIDE
+    assert prepare(large, own, folder=None).side == SIDE
+    assert prepare(Items.of((Path("a.png"),)), own, folder=None).side == SIDE
     sized = own_settings(IMAGES, "digits", ["augment.size=16"])
     assert prepare(Items.of((Path("a.png"),)), sized, folder=None).side is None
     with pytest.raises(UnveilError, match="needs images, and these are vectors"):

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
 from unveil.clustering.catalog import CLUSTERERS
 from unveil.clustering.kmeans import Clusters
-from unveil.counting.estimate import Estimate, check_count
+from unveil.counting.estimate import check_count
 from unveil.counting.known_neighbors import warn_of_known_classes
 from unveil.data.items import PIECE, Rows
 from unveil.data.task import UNLABELLED, Task, Truth
@@ -24,6 +23,7 @@ from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
 from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import not_rehearsed, rehearse
+from unveil.discovery.result import Result
 from unveil.discovery.scaled import scale
 from unveil.discovery.steps import Step, unseen
 from unveil.encoders.preparation import Preparation
@@ -34,33 +34,6 @@ from unveil.models.model import Model
 from unveil.numerics import Labels, Matrix, mean_directions, squared_distances, unit_rows
 from unveil.settings import Augment, Data, Settings
 from unveil.storage import Storage
-from unveil.training.loop import Metrics
-
-
-@dataclass(frozen=True, kw_only=True)
-class Discovery:
-    """The result. Labels count the known classes, then the clusters; rows are those that were asked for."""
-
-    predictor: Predictor
-    labels: Labels
-    kmeans: Labels
-    """What k-means says; its clusters have other numbers."""
-    confidence: NDArray[np.float32]
-    """The probability that a row is in the right class; 1 for labelled rows."""
-    typicality: NDArray[np.float32]
-    """Cosine of a row's features to the mean direction of its class."""
-    features: NDArray[np.float32] | None
-    estimate: Estimate | None
-    forecast: Forecast
-    choice: str
-    """Which candidate was taken, and why."""
-    warnings: tuple[str, ...]
-    history: list[Metrics]
-    seconds: dict[str, float]
-    cache: dict[str, Any] | None = None
-    """What the trunk cache holds, where there is one."""
-    learner: Learner | None = None
-    """What was learned from, for further questions; None after loading."""
 
 
 def discover(
@@ -74,7 +47,7 @@ def discover(
     rows: Rows | None = None,
     keep_features: bool = False,
     step: Step = unseen,
-) -> Discovery:
+) -> Result:
     """Find the novel classes among the unlabelled rows of a task, whose items have gone through the encoder.
 
     `truth` is only for scores in the history. `rows`: the rows to label; None: all. `keep_features`: return them too.
@@ -241,7 +214,7 @@ class _Finished:
     """k-means clusters of the unlabelled rows that were trained on."""
     trained_rows: Rows
 
-    def result(self, rows: Rows | None, *, keep_features: bool, seed: int, **values: Any) -> Discovery:
+    def result(self, rows: Rows | None, *, keep_features: bool, seed: int, **values: Any) -> Result:
         """Go through the rows once: label, confidence, typicality."""
         task = self.task
         forecast: Forecast = values.pop("forecast")
@@ -285,7 +258,7 @@ class _Finished:
         new = task.labels[rows] == UNLABELLED
         confidence = certainty.copy()
         confidence[new] = forecast.calibrated(certainty[new])
-        return Discovery(
+        return Result(
             predictor=predictor,
             labels=labels,
             kmeans=plain,
@@ -329,7 +302,7 @@ def _known_only(
     preparation: Preparation,
     rows: Rows | None,
     keep_features: bool,
-) -> Discovery:
+) -> Result:
     """Nothing is unlabelled: the known classes were learned, and there is nothing to discover."""
     reason = "no row is unlabelled: there is nothing to discover"
     learner.task = smaller = replace(learner.task, n_novel=0)

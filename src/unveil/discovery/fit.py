@@ -18,12 +18,14 @@ from unveil import rng
 from unveil.clustering.clusterer import with_known
 from unveil.clustering.kmeans import Clusters, assigned, kmeans, semi_kmeans
 from unveil.clustering.known_head import known_head
+from unveil.counting.estimate import check_count
 from unveil.counting.known_neighbors import recognise
 from unveil.data.items import Rows
 from unveil.data.task import UNLABELLED, Task, Truth
 from unveil.data.views import VectorViews, common_scale, mean_and_spread
 from unveil.discovery.candidates import Candidate
-from unveil.methods.catalog import make_clusterer, method_class
+from unveil.hardware import pick_device, pick_precision
+from unveil.methods.catalog import algorithm, make_clusterer, method_class
 from unveil.models.heads import Head, Heads, linear_head
 from unveil.models.inference import features
 from unveil.models.model import Model
@@ -34,7 +36,7 @@ from unveil.training import stored_stages
 from unveil.training.evaluation import Evaluator
 from unveil.training.loop import Metrics
 from unveil.training.stages import discovery_stage, pretrain
-from unveil.training.training import Training
+from unveil.training.training import Training, check_network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,16 @@ def make_learner(
     if task.known and needs_network(task, settings):
         return NetworkLearner(task, settings, truth, storage, console)
     return VectorLearner(task, settings, truth)
+
+
+def check_settings(settings: Settings, task: Task) -> None:
+    """Raise errors of the settings before anything is written or trained."""
+    if task.n_novel is not None and len(task.unlabelled):
+        check_count(task.n_novel, len(task.unlabelled))
+    algorithm(settings.discovery.method)
+    pick_precision(settings.machine, pick_device(settings.machine.device))
+    if needs_network(task, settings):
+        check_network(settings, task)
 
 
 def clean_vectors(task: Task) -> Matrix:

@@ -1,7 +1,8 @@
 """Turn items into vectors; where several encoders were named (a+b), take the one, or all together, in which known items
 have most neighbors of their own class."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +10,76 @@ from rich.console import Console
 
 from unveil import rng
 from unveil.clustering.graph import neighbor_graph
+from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items
 from unveil.data.pictures import KeepPicture
+from unveil.data.task import Task
 from unveil.encoders.preparation import TOGETHER, Preparation
+from unveil.encoders.prepare import prepare, with_reduction
+from unveil.errors import UnveilError
 from unveil.numerics import Labels, Matrix, unit_rows
+from unveil.settings import Settings
 
 MOST_ROWS = 4000
 NEIGHBORS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoded:
+    """A task after its encoder, and how it was made."""
+
+    task: Task
+    """With vectors, or with the images that a network is trained on."""
+    shown: Task
+    """The same rows with the items as they were given."""
+    preparation: Preparation
+    readable: NDArray[np.bool_]
+    """(n,): the rows of the given task that could be read; the others are left out."""
+    skipped: tuple[str, ...] = ()
+    """Ids of the items that could not be read."""
+
+
+def encode(
+    task: Task, settings: Settings, store: Path | None, console: Console, keep: KeepPicture | None = None
+) -> Encoded:
+    """Turn the items of a task into what is learned from, as the settings say.
+
+    `store`: where embeddings are kept. `keep` is given each image file that a pretrained encoder reads, as decoded.
+    """
+    preparation = prepare(task.items, settings, folder=store)
+    preparation, items, readable = encode_items(task.items, task.labels, preparation, console, keep)
+    shown = task if readable.all() else task.take(np.flatnonzero(readable))
+    return Encoded(
+        task=replace(shown, items=items),
+        shown=shown,
+        preparation=with_reduction(preparation, items, settings),
+        readable=readable,
+        skipped=tuple(task.id_of(int(row)) for row in np.flatnonzero(~readable)),
+    )
+
+
+def encode_dataset(dataset: Dataset, settings: Settings, store: Path, console: Console) -> tuple[Dataset, Preparation]:
+    """A data set whose images are replaced by vectors where the recipe says so, and the preparation that does it.
+
+    All of its items are encoded, whichever classes a task draws from it: so the embeddings serve every task.
+    """
+    preparation, data = Preparation(device=settings.machine.device, folder=store), settings.data
+    if data.encoder is None:
+        return dataset, with_reduction(preparation, dataset.train.items, settings)
+    if dataset.train.items.kind == "vectors":
+        raise UnveilError(f"data.encoder={data.encoder} needs images, and {dataset.name} has vectors: leave it out")
+    preparation = replace(preparation, encoder=data.encoder, encoder_side=data.encoder_size or 96)
+
+    def encoded(split: Split) -> Split:
+        items, readable = preparation.encoded(split.items, console)
+        if not readable.all():
+            bad = split.items.paths[int((~readable).argmax())]
+            raise UnveilError(f"cannot read the image {bad}: replace or remove the file")
+        return replace(split, items=items)
+
+    test = None if dataset.test is None else encoded(dataset.test)
+    dataset = replace(dataset, train=encoded(dataset.train), test=test)
+    return dataset, with_reduction(preparation, dataset.train.items, settings)
 
 
 def encode_items(

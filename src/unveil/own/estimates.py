@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
 from unveil.counting.estimate import Estimate
@@ -19,10 +18,10 @@ from unveil.discovery.forecast import Forecast
 from unveil.discovery.recognition import estimate_novel, recognised_rows
 from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
 from unveil.discovery.scaled import scale
-from unveil.encoders.encode import encode_items
+from unveil.encoders.encode import encode
 from unveil.encoders.preparation import GRADIENTS, Preparation
 from unveil.errors import UnveilError
-from unveil.own.options import own_settings, prepare
+from unveil.own.options import own_settings
 from unveil.own.sampled_task import read_task_or_sample
 from unveil.settings import Settings
 
@@ -80,9 +79,7 @@ def _encoded(
     settings = own_settings(task.items, None, overrides, encoder=encoder)
     if settings.data.encoder is None and task.items.are_images:  # an encoder would have to be trained first
         settings = own_settings(task.items, None, overrides, encoder=GRADIENTS)
-    prepared = prepare(task.items, settings, folder=stages)
-    _, items, readable = encode_items(task.items, task.labels, prepared, console)
-    return replace(task.take(np.flatnonzero(readable)), items=items), settings
+    return encode(task, settings, stages, console).task, settings
 
 
 def plot_criteria(estimate: Estimate, path: Path) -> None:

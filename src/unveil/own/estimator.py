@@ -15,17 +15,18 @@ from unveil import log, ranks
 from unveil.data.items import Items
 from unveil.data.labels import Classes, read_labels
 from unveil.data.task import Task
-from unveil.discovery.discover import Discovery, discover, few_threads
+from unveil.discovery.discover import discover, few_threads
 from unveil.discovery.fit import needs_network
 from unveil.discovery.predictor import Predictor, summed
+from unveil.discovery.result import Result
 from unveil.discovery.steps import shown
-from unveil.encoders.encode import encode_items
+from unveil.encoders.encode import encode
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.own import inputs as input_checks
 from unveil.own import saved_estimator
 from unveil.own.notebook import NotebookDisplay
-from unveil.own.options import encoder_warning, own_settings, prepare, with_reduction
+from unveil.own.options import encoder_warning, own_settings
 from unveil.own.parameters import check_parameters
 from unveil.own.updates import LEAST, Update, largest_group
 from unveil.settings import Settings
@@ -146,17 +147,16 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
             known_in_unlabelled=settings.data.known_in_unlabelled,
             ids=input_checks.row_ids(X),
         )
-        folder = None if self.store is None else Path(self.store)
-        preparation = prepare(items, settings, folder=folder)
-        preparation, encoded, readable = encode_items(items, labels, preparation, console)
-        input_checks.check_readable(readable, items)
-        preparation = with_reduction(preparation, encoded, settings)
+        encoded = encode(task, settings, None if self.store is None else Path(self.store), console)
+        input_checks.check_readable(encoded.readable, items)
+        encoded_task, vectors = encoded.task, encoded.task.items
         if items.kind != "table":
-            self.n_features_in_ = encoded.array.shape[-1] if encoded.kind == "vectors" else 1
+            self.n_features_in_ = vectors.array.shape[-1] if vectors.kind == "vectors" else 1
         keep = len(task) <= MOST_KEPT_ROWS
-        encoded_task = replace(task, items=encoded)
         with few_threads(encoded_task, settings), shown(console, trains=needs_network(encoded_task, settings)) as step:
-            result = discover(encoded_task, settings, preparation, console=console, keep_features=keep, step=step)
+            result = discover(
+                encoded_task, settings, encoded.preparation, console=console, keep_features=keep, step=step
+            )
         for warning in (*self._input_notes, *encoder_warning(items, settings, self.encoder), *result.warnings):
             warnings.warn(warning, UserWarning, stacklevel=2)
         self._keep(replace(result, learner=None), classes, task, settings)
@@ -185,7 +185,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _keep(self, result: Discovery, classes: Classes, task: Task, settings: Settings) -> None:
+    def _keep(self, result: Result, classes: Classes, task: Task, settings: Settings) -> None:
         self._predictor, self._known = result.predictor, classes
         no_items = Items.of(np.zeros((len(task), 0), dtype=np.float32))
         self._result, self._settings_used = result, settings

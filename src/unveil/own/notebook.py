@@ -16,7 +16,7 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from unveil.data.task import UNLABELLED
-from unveil.discovery.describe import summary
+from unveil.discovery.result import summary
 from unveil.errors import UnveilError
 from unveil.own import saved_estimator
 from unveil.review.corrections import REJECTED, current_state

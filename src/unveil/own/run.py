@@ -17,33 +17,29 @@ from rich.console import Console
 
 from unveil import files, ranks, recipe, rng
 from unveil.checksums import set_aside
-from unveil.counting.estimate import check_count
 from unveil.data import catalog
-from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items, Rows
 from unveil.data.known_new import USUAL
 from unveil.data.sheets import Columns
 from unveil.data.task import UNLABELLED, Task, Truth, make_task
-from unveil.discovery.describe import class_names, environment, summary
-from unveil.discovery.discover import Discovery, discover, few_threads
-from unveil.discovery.fit import needs_network
+from unveil.discovery.discover import discover, few_threads
+from unveil.discovery.fit import check_settings, needs_network
+from unveil.discovery.result import Result, class_names
 from unveil.discovery.steps import shown
-from unveil.encoders.encode import encode_items
+from unveil.encoders.encode import encode, encode_dataset
 from unveil.encoders.image_words import image_words
 from unveil.encoders.preparation import Preparation
 from unveil.errors import DamagedError, UnveilError
-from unveil.methods.catalog import method_title
 from unveil.metrics import clustering_scores
 from unveil.own.constraints import Corrections, kept_names
 from unveil.own.directories import check_directory, check_request
-from unveil.own.options import encoder_warning, own_settings, prepare, with_reduction
+from unveil.own.options import encoder_warning, own_settings
 from unveil.own.sampled_task import read_task_or_sample
 from unveil.runs import thumbnails
 from unveil.runs.reader import check_files, read_record
-from unveil.runs.writer import Contents, write
+from unveil.runs.writer import write
 from unveil.settings import Settings
 from unveil.storage import Storage, identity, locked
-from unveil.training.training import Training
 
 MOST_KNOWN = 5000
 """Labelled items of a data set that are kept in the run directory beside the unlabelled ones."""
@@ -81,7 +77,7 @@ def run_recipe(
     is_new, scored = task.labels == UNLABELLED, truth if corrections is None else None
     if corrections is not None:
         task = replace(task.with_labels(corrections.labels), n_novel=settings.data.n_novel)
-    _check(task, settings, preparation)
+    check_settings(settings, preparation.reduced(task))
     source = {"kind": "data set", "name": settings.data.name}
     if corrections is not None:
         source["continues"] = corrections.source
@@ -159,20 +155,14 @@ def run_own_data(
     check_request(out, settings, request)
     if (record := finished(out, console)) is not None:
         return record
-    preparation = prepare(task.items, settings, folder=stages)
     with thumbnails.kept_in(out) as keep:
-        preparation, items, readable = encode_items(task.items, task.labels, preparation, console, keep)
-    shown = task if readable.all() else task.take(np.flatnonzero(readable))
-    skipped = [task.id_of(int(row)) for row in np.flatnonzero(~readable)]
-    if len(shown.unlabelled) == 0 and corrections is None:
+        encoded = encode(task, settings, stages, console, keep)
+    if len(encoded.task.unlabelled) == 0 and corrections is None:
         raise UnveilError(
-            f"there is no new item in {new} ({skipped[0]} and {len(skipped) - 1} more cannot be read): "
+            f"there is no new item in {new} ({encoded.skipped[0]} and {len(encoded.skipped) - 1} more cannot be read): "
             "nothing to discover"
         )
-    preparation = with_reduction(preparation, items, settings)
-    rows = np.arange(len(shown))
-    encoded = replace(shown, items=items)
-    _check(encoded, settings, preparation)
+    check_settings(settings, encoded.preparation.reduced(encoded.task))
     with locked(out, wait=False):
         check_request(out, settings, request)  # another process may have been here
         if (record := finished(out, console)) is not None:
@@ -180,16 +170,16 @@ def run_own_data(
         files.write_json(out / "request.json", request)
         run = _Run(
             settings=settings,
-            task=encoded,
-            shown=shown,
-            preparation=preparation,
+            task=encoded.task,
+            shown=encoded.shown,
+            preparation=encoded.preparation,
             source=source,
-            rows=rows,
-            new=is_new[readable],
+            rows=np.arange(len(encoded.task)),
+            new=is_new[encoded.readable],
             storage=Storage(stages, out),
             console=console,
         )
-        return run.execute(skipped=skipped, begun=begun, notes=notes, corrections=corrections)
+        return run.execute(skipped=encoded.skipped, begun=begun, notes=notes, corrections=corrections)
 
 
 def finished(out: Path, console: Console) -> dict[str, Any] | None:
@@ -206,36 +196,6 @@ def finished(out: Path, console: Console) -> dict[str, Any] | None:
         return None
     console.print(f"{out} is already complete", soft_wrap=True)
     return read_record(out)
-
-
-def _check(task: Task, settings: Settings, preparation: Preparation) -> None:
-    """Raise errors of the settings before anything is written, by setting up a training on two rows."""
-    if task.n_novel is not None and len(task.unlabelled):
-        check_count(task.n_novel, len(task.unlabelled))
-    few = replace(task.take(np.arange(min(2, len(task)))), test_items=None)
-    Training(settings, preparation.reduced(few))
-
-
-def encode_dataset(dataset: Dataset, settings: Settings, stages: Path, console: Console) -> tuple[Dataset, Preparation]:
-    """The data set, with images replaced by vectors where the recipe says so, and the preparation that does it."""
-    preparation = Preparation(device=settings.machine.device, folder=stages)
-    data = settings.data
-    if data.encoder is None:
-        return dataset, with_reduction(preparation, dataset.train.items, settings)
-    if dataset.train.items.kind == "vectors":
-        raise UnveilError(f"data.encoder={data.encoder} needs images, and {dataset.name} has vectors: leave it out")
-    preparation = replace(preparation, encoder=data.encoder, encoder_side=data.encoder_size or 96)
-
-    def encoded(split: Split) -> Split:
-        items, readable = preparation.encoded(split.items, console)
-        if not readable.all():
-            bad = split.items.paths[int((~readable).argmax())]
-            raise UnveilError(f"cannot read the image {bad}: replace or remove the file")
-        return replace(split, items=items)
-
-    test = None if dataset.test is None else encoded(dataset.test)
-    dataset = replace(dataset, train=encoded(dataset.train), test=test)
-    return dataset, with_reduction(preparation, dataset.train.items, settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,46 +254,38 @@ class _Run:
             for index, row in enumerate(self.rows):
                 result.confidence[index] = corrections.confidence.get(task.id_of(int(row)), result.confidence[index])
         result.predictor.save(out)
-        contents = self._contents(result, names, self._record(result, skipped, begun, still_novel), config)
-        contents = replace(contents, n_known=contents.n_known - still_novel)
+        seconds = {**result.seconds}
+        if begun is not None:
+            seconds["other"] = round(max(0.0, time.monotonic() - begun - sum(seconds.values())), 1)
+        items, new = self.shown.items.take(self.rows), task.labels[self.rows] == UNLABELLED
+        scores = self._kmeans_scores(result, new)  # it may warn of damaged files
+        assert result.learner is not None
+        later = [warning for warning in result.learner.warnings if warning not in result.warnings]
+        contents = result.contents(
+            replace(task, ids=self.shown.ids),
+            settings,
+            name=out.resolve().name,
+            source=self.source,
+            items=items,
+            rows=self.rows,
+            new=self.new,
+            names=names,
+            still_novel=still_novel,
+            columns=task.columns,
+            words=self._words(items, names),
+            truth=self.true_labels,
+            seconds=seconds,
+            skipped=list(skipped),
+            warnings=[*result.warnings, *later],
+            **scores,
+        )
         record = ranks.current().from_first(lambda: write(out, contents))
         files.remove(out / "checkpoint.safetensors")
         if ranks.current().first:
             shutil.rmtree(out / "work", ignore_errors=True)  # work files of the rehearsals
         return record
 
-    def _record(
-        self, result: Discovery, skipped: Sequence[str], begun: float | None, still_novel: int
-    ) -> dict[str, Any]:
-        settings, task = self.settings, self.task
-        new = task.labels[self.rows] == UNLABELLED
-        seconds = {**result.seconds}
-        if begun is not None:
-            seconds["other"] = round(max(0.0, time.monotonic() - begun - sum(seconds.values())), 1)
-        last = {key: value for key, value in result.history[-1].items() if key != "seconds"} if result.history else {}
-        scores = self._kmeans_scores(result, new)
-        later = [] if result.learner is None else [w for w in result.learner.warnings if w not in result.warnings]
-        return {
-            "name": self.storage.run.resolve().name,
-            "source": self.source,
-            "recipe": settings.name,
-            "method": settings.discovery.method,
-            "method_title": method_title(settings.discovery.method),
-            "seed": settings.seed,
-            "summary": summary(result, task, new, still_novel=still_novel),
-            "estimate": None if result.estimate is None else result.estimate.to_json(),
-            "forecast": result.forecast.to_json(),
-            "metrics": last,
-            **scores,
-            "seconds": seconds,
-            "warnings": [*result.warnings, *later],
-            "skipped": list(skipped),
-            **({} if result.cache is None else {"cache": result.cache}),
-            "config": recipe.to_table(settings),
-            "environment": environment(settings),
-        }
-
-    def _kmeans_scores(self, result: Discovery, new: NDArray[np.bool_]) -> dict[str, Any]:
+    def _kmeans_scores(self, result: Result, new: NDArray[np.bool_]) -> dict[str, Any]:
         """Scores of k-means on features of unit length and on the inputs, where the truth is known."""
         if self.truth is None or result.learner is None:
             return {}
@@ -344,41 +296,13 @@ class _Run:
             scores["kmeans_inputs"] = clustering_scores(self.truth.unlabelled, labels)
         return scores
 
-    def _contents(self, result: Discovery, names: list[str], record: dict[str, Any], config: str) -> Contents:
-        task, shown, rows = self.task, self.shown, self.rows
-        given = ["" if new else names[label] for new, label in zip(self.new[rows], task.labels[rows], strict=True)]
-        items = shown.items.take(rows)
-        assert result.features is not None
-        return Contents(
-            ids=tuple(shown.id_of(int(row)) for row in rows),
-            new=self.new[rows],
-            given=tuple(given),
-            labels=result.labels,
-            classes=tuple(names),
-            n_known=len(task.known),
-            confidence=result.confidence,
-            typicality=result.typicality,
-            kmeans=result.kmeans,
-            features=result.features,
-            paths=tuple(str(path.resolve()) for path in items.paths) or ("",) * len(rows),
-            pictures=items.array if items.kind == "images" else None,
-            inputs=self.preparation.shown(items),
-            columns=task.columns,
-            texts=items.texts,
-            words=self._words(items, names),
-            truth=self.true_labels,
-            record=record,
-            config=config,
-            history=result.history,
-        )
-
     def _words(self, items: Items, names: list[str]) -> tuple[str, ...]:
         """Names that a frozen encoder of images and words proposes for the classes; none by other encoders."""
         if self.preparation.encoder is None or not items.are_images:
             return ()
         return tuple(image_words(self.preparation.encoder, self.task.items.array[self.rows], names))
 
-    def _keep_rejected_away(self, result: Discovery, names: list[str], rejected: Mapping[str, str]) -> None:
+    def _keep_rejected_away(self, result: Result, names: list[str], rejected: Mapping[str, str]) -> None:
         """Move items that were rejected from a class to their next most likely class."""
         position_of = {self.task.id_of(int(row)): index for index, row in enumerate(self.rows)}
         for name, label in rejected.items():

@@ -1,5 +1,6 @@
 """Save a fitted estimator as a run directory, and load it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,17 @@ from unveil.counting.estimate import Estimate
 from unveil.data.items import Items
 from unveil.data.labels import Classes
 from unveil.data.task import UNLABELLED, Task
-from unveil.discovery.describe import class_names, environment, summary
-from unveil.discovery.discover import Discovery
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
+from unveil.discovery.result import Result
 from unveil.errors import UnveilError
-from unveil.methods.catalog import method_title
 from unveil.own.card import write_card
 from unveil.own.parameters import plain
 from unveil.review.corrections import current_state
 from unveil.review.decisions import classes_after
 from unveil.review.log import LOG
 from unveil.runs.reader import load
-from unveil.runs.writer import Contents, write
+from unveil.runs.writer import write
 
 
 def save(estimator: Any, folder: Path, items: Items | None) -> None:
@@ -30,30 +29,26 @@ def save(estimator: Any, folder: Path, items: Items | None) -> None:
     task: Task = estimator._task
     if items is not None and len(items) != len(task):
         raise UnveilError(f"X has {len(items)} rows and the fit had {len(task)}: give the items of the fit")
-    result: Discovery = estimator._result
-    names, new = class_names(task, estimator._predictor.n_novel), task.labels == UNLABELLED
+    result, settings = estimator._result, estimator._settings_used
     estimator._predictor.save(folder)
-    contents = Contents(
-        ids=task.ids or [f"{row:06d}" for row in range(len(task))],
-        new=new,
-        given=["" if label == UNLABELLED else names[label] for label in task.labels],
-        labels=result.labels,
-        classes=names,
-        n_known=len(task.known),
-        confidence=result.confidence,
-        typicality=result.typicality,
-        kmeans=result.kmeans,
-        features=result.features,
-        paths=[] if items is None else [str(path.resolve()) for path in items.paths],
-        pictures=None if items is None or items.kind != "images" else items.array,
-        inputs=None if items is None else estimator._predictor.preparation.shown(items),
-        texts=() if items is None else items.texts,
+    parameters = {key: plain(value) for key, value in estimator.get_params().items() if key != "store"}
+    if not isinstance(parameters["random_state"], int):
+        parameters["random_state"] = None
+    contents = result.contents(
+        replace(task, ids=task.ids or tuple(f"{row:06d}" for row in range(len(task)))),
+        settings,
+        name=folder.resolve().name,
+        source={"kind": "arrays"},
+        items=items,
         columns=_columns(estimator),
-        record=_record(estimator, folder),
-        config=recipe.dump(estimator._settings_used),
-        history=result.history,
+        estimator={
+            "parameters": parameters,
+            "known": estimator._known.known.tolist(),
+            "n_features_in": estimator.n_features_in_,
+        },
     )
     record = ranks.current().from_first(lambda: write(folder, contents))
+    names = contents.classes
     sizes = np.bincount(result.labels, minlength=len(names)).tolist()
     write_card(folder, record, dict(zip(names, sizes, strict=True)))
 
@@ -62,34 +57,6 @@ def _columns(estimator: Any) -> tuple[str, ...]:
     """Names of the columns of the inputs."""
     table = estimator._predictor.preparation.table
     return table.names if table is not None else tuple(map(str, getattr(estimator, "feature_names_in_", ())))
-
-
-def _record(estimator: Any, folder: Path) -> dict[str, Any]:
-    task, result, settings = estimator._task, estimator._result, estimator._settings_used
-    parameters = {key: plain(value) for key, value in estimator.get_params().items() if key != "store"}
-    if not isinstance(parameters["random_state"], int):
-        parameters["random_state"] = None
-    return {
-        "name": folder.resolve().name,
-        "source": {"kind": "arrays"},
-        "recipe": settings.name,
-        "method": settings.discovery.method,
-        "method_title": method_title(settings.discovery.method),
-        "seed": settings.seed,
-        "summary": summary(result, task, task.labels == UNLABELLED),
-        "estimate": None if result.estimate is None else result.estimate.to_json(),
-        "forecast": result.forecast.to_json(),
-        "metrics": dict(result.history[-1]) if result.history else {},
-        "seconds": result.seconds,
-        "warnings": list(result.warnings),
-        "config": recipe.to_table(settings),
-        "environment": environment(settings),
-        "estimator": {
-            "parameters": parameters,
-            "known": estimator._known.known.tolist(),
-            "n_features_in": estimator.n_features_in_,
-        },
-    }
 
 
 def load_into(estimator: Any, folder: Path) -> None:
@@ -109,7 +76,7 @@ def load_into(estimator: Any, folder: Path) -> None:
     if table is not None:
         estimator.set_params(text=table.text)
     estimate, forecast = run.record["estimate"], run.record["forecast"]
-    result = Discovery(
+    result = Result(
         predictor=predictor,
         labels=run.labels,
         kmeans=run.kmeans,

@@ -124,6 +124,18 @@ def passes(config: Stage, rows: int, per_step: int) -> int:
     return max(1, round(config.steps / config.epochs / max(1, -(-rows // max(1, per_step)))))
 
 
+def check_network(settings: Settings, task: Task) -> None:
+    """Raise errors about items, augmentation and encoder that do not fit each other, by looking at two items."""
+    machine, few = settings.machine, task.items.take(np.arange(min(2, len(task))))
+    device = pick_device(machine.device)
+    views = make_views(few, settings.data, settings.augment, device, machine.workers)
+    check(settings, task, views)
+    encoder = build_encoder(settings.encoder, views.shape, rng.generator(0, "check"))
+    load_head(
+        linear_head(encoder.dim, max(1, len(task.known)), rng.generator(0, "check")), settings.encoder, "known_head"
+    )
+
+
 def check(settings: Settings, task: Task, views: Views) -> None:
     """Raise errors now that would otherwise appear after hours of pre-training."""
     algorithm(settings.discovery.method)
