@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from unveil import files, hardware
-from unveil.models.heads import VOTERS, nearest_points
+from unveil.clustering.vote import VOTERS, nearest_points
 
 POINTS, ROWS, NEIGHBORS, CLASSES = 20_000, 2048, 16, 20
 Search = Callable[[np.ndarray], np.ndarray]
