@@ -98,9 +98,9 @@ def test_a_killed_worker_loses_and_doubles_nothing(run: Path, vectors: Path, tmp
     program.write_text(
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from unveil.own import sharded\n"
+        "from unveil.own import engines\n"
         "from unveil.own.sharded import Labelling, run_job\n"
-        "do_shard = sharded.do_shard\n"
+        "do_shard = engines.do_shard\n"
         "def deadly(worker, shard, out):\n"
         "    mark = Path(sys.argv[3] + '.killed')\n"
         "    if shard.name == 'part3' and not mark.exists():\n"
@@ -108,7 +108,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(run: Path, vectors: Path, tmp
         "        (out / f'.part3.parquet.{os.getpid()}.part').write_bytes(b'half')\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return do_shard(worker, shard, out)\n"
-        "sharded.do_shard = deadly\n"  # workers are started anew and read this file too
+        "engines.do_shard = deadly\n"  # workers are started anew and read this file too
         "if __name__ == '__main__':\n"
         "    run_job(Labelling(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]), workers=2)\n"
     )
@@ -128,13 +128,13 @@ def test_a_stopped_command_does_not_wait_for_its_workers(run: Path, vectors: Pat
     program.write_text(
         "import os, signal, sys, time\n"
         "from pathlib import Path\n"
-        "from unveil.own import sharded\n"
+        "from unveil.own import engines\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started with it ignored\n"
         "from unveil.own.sharded import Labelling, run_job\n"
         "def endless(worker, shard, out):\n"
         "    Path(sys.argv[3] + f'.{os.getpid()}').touch()\n"
         "    time.sleep(3600)\n"
-        "sharded.do_shard = endless\n"
+        "engines.do_shard = endless\n"
         "if __name__ == '__main__':\n"
         "    run_job(Labelling(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]), workers=2)\n"
     )

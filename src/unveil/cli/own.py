@@ -14,7 +14,7 @@ from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.data.sheets import Columns
-    from unveil.own.sharded import Finished
+    from unveil.own.shard_jobs import Finished
 
 Flag = Parameter(negative="")
 KnownInUnlabelled = Parameter(name=["--known-in-unlabelled", "--may-contain-known"], negative="")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from unveil.data.table import Column, Table, texts_column
+from unveil.data.table_columns import arrow_table
 from unveil.errors import UnveilError
 
 FIRST = ("X_pca", "X_scVI", "X_scvi", "X_harmony", "X_emb")
@@ -95,8 +96,6 @@ def check_one_split(path: Path) -> None:
 
 def read_dataset(path: Path, as_text: Collection[str] = ()) -> Table:
     """A data set of Hugging Face's `datasets`; labels have the names of its classes, and -1 means none."""
-    from unveil.data.table_files import arrow_table
-
     try:
         import pyarrow as pa
 

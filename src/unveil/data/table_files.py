@@ -3,7 +3,7 @@
 import csv
 import json
 from array import array
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,8 @@ import numpy as np
 
 from unveil.data.cells import is_saved_dataset, read_cells, read_dataset
 from unveil.data.limits import check_size
-from unveil.data.table import Column, Table, is_missing, listed, number_in, texts_column
+from unveil.data.table import Column, Table, is_missing, number_in, texts_column
+from unveil.data.table_columns import arrow_table, typed_column, unique_names
 from unveil.errors import UnveilError
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".h5ad")
@@ -73,7 +74,7 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
     delimiter = _delimiter(path)
     with _reading(path) as file:
         rows = csv.reader(file, delimiter=delimiter)
-        header = _unique_names([name.strip() for name in next(rows, [])])
+        header = unique_names([name.strip() for name in next(rows, [])])
         check_size(len(header), len(header), path)
         sample = [row for row in islice(rows, SAMPLE) if row]
     comma = [_decimal_comma((row[i] for row in sample if i < len(row)), delimiter) for i in range(len(header))]
@@ -107,18 +108,6 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
     columns |= {header[i]: matrix[:, place] for place, i in enumerate(numeric)}
     columns |= {header[i]: texts_column(cells) for cells, i in zip(texts, textual, strict=True)}
     return Table(columns)
-
-
-def _unique_names(header: Sequence[str]) -> list[str]:
-    """Names of columns: those without one are numbered, and a repeated one gets a number."""
-    names: dict[str, int] = {}
-    for place, name in enumerate(header, start=1):
-        free = first = name or f"column {place}"
-        while free in names:
-            names[first] += 1
-            free = f"{name or 'column'} ({names[first]})"
-        names[free] = 1
-    return list(names)
 
 
 def _decimal_comma(cells: Iterator[str], delimiter: str) -> bool:
@@ -170,46 +159,7 @@ def _read_json_lines(path: Path, as_text: Collection[str]) -> Table:
             for cells in columns.values():
                 if len(cells) < count:
                     cells.append(None)
-    return Table({name: _typed(cells, name, path, name.lower() in as_text) for name, cells in columns.items()})
-
-
-def _typed(cells: list[Any], name: str, path: Path, as_text: bool = False) -> Column:
-    """Values as Python knows them as a column."""
-    there = [cell for cell in cells if cell is not None]
-    if there and all(isinstance(cell, list | tuple) for cell in there):
-        return _vectors(cells, name, path)
-    if (bad := next((cell for cell in there if isinstance(cell, dict | list | tuple)), None)) is not None:
-        kind = "a list" if isinstance(bad, list | tuple) else "an object"
-        raise UnveilError(f"{path}: the column '{name}' holds {kind}; expected a text or a number in every row")
-    numbers = all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in there)
-    if there and numbers and not as_text:
-        try:
-            return np.array([np.nan if cell is None else float(cell) for cell in cells], dtype=np.float64)
-        except OverflowError:
-            raise UnveilError(f"{path}: the column '{name}' has numbers that are too large") from None
-    return texts_column("" if cell is None else _text(cell) for cell in cells)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:.15g}"
-    return str(value).strip()
-
-
-def _vectors(cells: list[Any], name: str, path: Path) -> Column:
-    lengths = {len(cell) if cell is not None else 0 for cell in cells}
-    try:
-        vectors = np.array(cells, dtype=np.float32) if len(lengths) == 1 else None
-    except (TypeError, ValueError):
-        vectors = None
-    if vectors is None or vectors.ndim != 2:
-        sizes = listed(sorted(map(str, lengths)), 5)
-        raise UnveilError(
-            f"{path}: the column '{name}' holds lists of {sizes} values; expected vectors: as many numbers in every row"
-        )
-    return vectors
+    return Table({name: typed_column(cells, name, path, name.lower() in as_text) for name, cells in columns.items()})
 
 
 def _read_parquet(path: Path, as_text: Collection[str]) -> Table:
@@ -231,24 +181,3 @@ def _parquet_size(about: Any) -> tuple[int, int]:
     """Columns and cells of a parquet file, by what it says of itself; every number of a vector is a cell."""
     groups = (about.row_group(number) for number in range(about.num_row_groups))
     return about.num_columns, sum(g.column(place).num_values for g in groups for place in range(about.num_columns))
-
-
-def arrow_table(table: Any, path: Path, as_text: Collection[str] = ()) -> Table:
-    """A table of pyarrow; columns named `__…__`, which hold the index of a data frame, are left out."""
-    import pyarrow as pa
-
-    columns: dict[str, Column] = {}
-    for name, column in zip(_unique_names(table.column_names), table.columns, strict=True):
-        kind = column.type
-        if name.startswith("__") and name.endswith("__"):
-            continue
-        if (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and name.lower() not in as_text:
-            values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-            columns[name] = np.asarray(values, dtype=np.float64)
-        elif pa.types.is_fixed_size_list(kind) and column.null_count == 0 and pa.types.is_floating(kind.value_type):
-            flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-            columns[name] = np.asarray(flat, dtype=np.float32).reshape(len(column), kind.list_size)
-        else:
-            cells = [float(c) if pa.types.is_decimal(kind) and c is not None else c for c in column.to_pylist()]
-            columns[name] = _typed(cells, name, path, name.lower() in as_text)
-    return Table(columns)

@@ -9,26 +9,23 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unveil.data.shards import Shard
 from unveil.errors import UnveilError
 from unveil.files import clear_leftovers
-
-if TYPE_CHECKING:
-    from unveil.own.sharded import Finished, Job, Worker
+from unveil.own.shard_jobs import Finished, Job, Worker, do_shard
 
 RESTARTS = 3
 """How often workers that were killed are replaced without any shard being finished in between."""
-_WORKER: "list[Worker]" = []
+_WORKER: list[Worker] = []
 """The worker of this process."""
 
 
-def local(job: "Job", shards: list[Shard], out: Path, workers: int, address: str | None) -> "Iterator[Finished]":
+def local(job: Job, shards: list[Shard], out: Path, workers: int, address: str | None) -> Iterator[Finished]:
     """In this process, or in `workers` others; shards of a worker that was killed are done again."""
-    from unveil.own.sharded import do_shard
-
     clear_leftovers(out)
     if workers == 1:
         worker = job.worker() if shards else None
@@ -71,7 +68,7 @@ def _one_blas_thread() -> Any:
     return threadpool_limits(1, user_api="blas")
 
 
-def _start(job: "Job", threads: int) -> None:
+def _start(job: Job, threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
@@ -79,13 +76,11 @@ def _start(job: "Job", threads: int) -> None:
     _WORKER[:] = [job.worker()]
 
 
-def _do(shard: Shard, out: Path) -> "Finished":
-    from unveil.own.sharded import do_shard
-
+def _do(shard: Shard, out: Path) -> Finished:
     return do_shard(_WORKER[0], shard, out)
 
 
-def on_ray(job: "Job", shards: list[Shard], out: Path, workers: int, address: str | None) -> "Iterator[Finished]":
+def on_ray(job: Job, shards: list[Shard], out: Path, workers: int, address: str | None) -> Iterator[Finished]:
     """By `workers` actors of Ray Data, on a cluster at `address` or on one that is started here.
 
     Ray replaces an actor that dies, and gives its shard to another one.
@@ -99,8 +94,6 @@ def on_ray(job: "Job", shards: list[Shard], out: Path, workers: int, address: st
         for row in done.iter_rows():
             if row["error"]:
                 raise UnveilError(row["error"])
-            from unveil.own.sharded import Finished
-
             yield Finished(row["name"], row["rows"], row["unreadable"], row["seconds"])
 
 
@@ -114,10 +107,6 @@ class _RayWorker:
         self.worker = self.job.worker()
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        from dataclasses import asdict
-
-        from unveil.own.sharded import Finished, do_shard
-
         try:
             return {**asdict(do_shard(self.worker, self.shards[int(row["index"])], self.out)), "error": ""}
         except UnveilError as error:  # a mistake of the input: no actor would do better
@@ -157,7 +146,7 @@ class connected:  # noqa: N801 (a context, read as a verb)
         ray.shutdown()
 
 
-ENGINES: "dict[str, Callable[[Job, list[Shard], Path, int, str | None], Iterator[Finished]]]" = {
+ENGINES: dict[str, Callable[[Job, list[Shard], Path, int, str | None], Iterator[Finished]]] = {
     "local": local,
     "ray": on_ray,
 }

@@ -4,11 +4,10 @@ Every shard becomes one parquet file, which appears under its name only when it 
 goes on with the shards that are missing, and a shard that two workers did is there once.
 """
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -23,6 +22,7 @@ from unveil.encoders.stored import Embedding
 from unveil.errors import UnveilError
 from unveil.own import engines
 from unveil.own.predict_run import Labeller, class_kinds
+from unveil.own.shard_jobs import Finished, Job, Worker, counted
 from unveil.settings import Machine
 from unveil.storage import fingerprint_file, identity
 
@@ -30,39 +30,6 @@ MANIFEST = "_shards.json"
 """What the results in a folder were made from; readers of parquet folders leave out names that begin with _."""
 UNREADABLE = "unreadable"
 QUIET = Console(quiet=True)
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A shard that is done."""
-
-    name: str
-    rows: int
-    unreadable: int
-    seconds: float
-    """0: it was done before."""
-
-
-class Worker(Protocol):
-    """Makes a table of a piece of a shard."""
-
-    def __call__(self, piece: Piece, given: str) -> Any:
-        """A pyarrow table with a row for each id."""
-        ...
-
-    def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
-        """Items and ids of a file that is no array of vectors."""
-        ...
-
-
-class Job(Protocol):
-    """What is done to every shard. It is sent to the workers, and each makes a `Worker` of it once."""
-
-    def worker(self) -> Worker: ...
-
-    def describe(self) -> dict[str, Any]:
-        """What the results depend on, for the manifest."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -160,36 +127,6 @@ class _Vectors:
         return embedding(items, skip_unreadable=True)
 
 
-def do_shard(worker: Worker, shard: Shard, out: Path) -> Finished:
-    """Write the result of a shard, unless it is there."""
-    import pyarrow.parquet as pq
-
-    target, begun, writer = out / f"{shard.name}.parquet", time.monotonic(), None
-    if target.exists():
-        return _counted(target, 0.0)
-    with files.replacing(target) as temporary:
-        try:
-            for piece in shard.pieces(worker.read):
-                table = worker(piece, str(shard.paths[0]))
-                writer = writer or pq.ParquetWriter(temporary, table.schema, compression="zstd")
-                writer.write_table(table)
-        finally:
-            if writer is not None:
-                writer.close()
-        if writer is None:
-            raise UnveilError(f"{shard.paths[0]} is empty: expected at least one row; remove the file")
-    return _counted(target, time.monotonic() - begun)
-
-
-def _counted(path: Path, seconds: float) -> Finished:
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(path)
-    column = file.schema_arrow.names[1]  # label or vector: null where an item could not be read
-    nulls = sum(batch.column(0).null_count for batch in file.iter_batches(columns=[column]))
-    return Finished(path.stem, file.metadata.num_rows, nulls, seconds)
-
-
 def run_job(
     job: Job,
     inputs: Path,
@@ -211,7 +148,7 @@ def run_job(
     shards = find_shards(inputs)
     _check_manifest(job, shards, out)
     todo = [shard for shard in shards if not (out / f"{shard.name}.parquet").exists()]
-    done = {shard.name: _counted(out / f"{shard.name}.parquet", 0.0) for shard in shards if shard not in todo}
+    done = {shard.name: counted(out / f"{shard.name}.parquet", 0.0) for shard in shards if shard not in todo}
     if done:
         console.print(f"{len(done):,} of {len(shards):,} shards are done", soft_wrap=True)
     run: Iterable[Finished] = engines.ENGINES[engine](job, todo, out, workers, address)

@@ -3,41 +3,69 @@
 An action that is not possible is an error.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
 
-if TYPE_CHECKING:
-    from unveil.review.corrections import Meaning, State
-
 Rows = NDArray[np.int64]
 REJECTED = -1
 """The label of items that belong to no class."""
 QUESTIONS = {"merge": 2, "known": 2, "split": 1}
 """Questions that can be answered with no, and how many classes they are about."""
-Effect = tuple[Rows, Rows, dict[int, "Meaning | None"]]
-"""What an action changes: rows, their new labels, and new meanings of classes."""
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 
 
-def _name(state: "State", data: dict[str, Any]) -> Effect:
+@dataclass(frozen=True, kw_only=True)
+class Meaning:
+    """What the review says about a class: its name, or the known class that a cluster turned out to be."""
+
+    name: str
+    named: bool = False
+    """A person gave the name; otherwise it is novel-0, novel-1, …"""
+    known: int | None = None
+    """Index of the known class that the cluster was identified with."""
+    reviewed: bool = False
+
+
+Effect = tuple[Rows, Rows, dict[int, Meaning | None]]
+"""What an action changes: rows, their new labels, and new meanings of classes."""
+
+
+class Corrected(Protocol):
+    """The state of a review as far as actions need it; `corrections.State` is one."""
+
+    labels: Rows
+    meanings: dict[int, Meaning]
+    rejected_from: Rows
+    next_number: int
+
+    def name(self, cluster: int) -> str: ...
+    def is_novel(self, cluster: int) -> bool: ...
+    def cluster(self, value: object, *, novel: bool = True) -> int: ...
+    def rows(self, value: object) -> Rows: ...
+    def movable(self, value: object) -> Rows: ...
+    def fresh(self, text: object = None, taken: Iterable[str] = ()) -> Meaning: ...
+    def named(self, meaning: Meaning, text: object, cluster: int | None) -> Meaning: ...
+
+
+def _name(state: Corrected, data: dict[str, Any]) -> Effect:
     cluster = state.cluster(data.get("cluster"))
     return NO_ROWS, NO_ROWS, {cluster: state.named(state.meanings[cluster], data.get("text"), cluster)}
 
 
-def _known(state: "State", data: dict[str, Any]) -> Effect:
+def _known(state: Corrected, data: dict[str, Any]) -> Effect:
     cluster, known = state.cluster(data.get("cluster")), data.get("class")
     if known is not None and state.is_novel(known := state.cluster(known, novel=False)):
         raise UnveilError(f"'{state.name(known)}' is no known class: merge the two classes instead")
     return NO_ROWS, NO_ROWS, {cluster: replace(state.meanings[cluster], known=known)}
 
 
-def _merge(state: "State", data: dict[str, Any]) -> Effect:
+def _merge(state: Corrected, data: dict[str, Any]) -> Effect:
     clusters = list(dict.fromkeys(state.cluster(cluster) for cluster in as_list(data.get("clusters"))))
     if len(clusters) < 2:
         raise UnveilError("give two or more different classes to merge")
@@ -49,7 +77,7 @@ def _merge(state: "State", data: dict[str, Any]) -> Effect:
     return rows, np.full(len(rows), clusters[0]), {clusters[0]: merged}
 
 
-def _split(state: "State", data: dict[str, Any]) -> Effect:
+def _split(state: Corrected, data: dict[str, Any]) -> Effect:
     cluster = state.cluster(data.get("cluster"))
     parts = [state.rows(part) for part in as_list(data.get("parts"))]
     rows = np.concatenate(parts) if parts else NO_ROWS
@@ -66,19 +94,19 @@ def _split(state: "State", data: dict[str, Any]) -> Effect:
     return np.concatenate(moved), after, meanings
 
 
-def _move(state: "State", data: dict[str, Any]) -> Effect:
+def _move(state: Corrected, data: dict[str, Any]) -> Effect:
     rows, to = state.movable(data.get("rows")), data.get("to")
     if to is not None:
         return rows, np.full(len(rows), state.cluster(to, novel=False)), {}
     return rows, np.full(len(rows), state.next_number), {state.next_number: state.fresh(data.get("text"))}
 
 
-def _reject(state: "State", data: dict[str, Any]) -> Effect:
+def _reject(state: Corrected, data: dict[str, Any]) -> Effect:
     rows = state.movable(data.get("rows"))
     return rows, np.full(len(rows), REJECTED), {}
 
 
-def _restore(state: "State", data: dict[str, Any]) -> Effect:
+def _restore(state: Corrected, data: dict[str, Any]) -> Effect:
     rows = state.movable(data.get("rows"))
     if (state.labels[rows] != REJECTED).any():
         raise UnveilError("some of these items are not rejected: reload the page")
@@ -89,7 +117,7 @@ def _restore(state: "State", data: dict[str, Any]) -> Effect:
     return rows, before, {}
 
 
-def _no(state: "State", data: dict[str, Any]) -> Effect:
+def _no(state: Corrected, data: dict[str, Any]) -> Effect:
     question, clusters = data.get("question"), as_list(data.get("clusters"))
     if question not in QUESTIONS or len(clusters) != QUESTIONS[question]:
         raise UnveilError(f"the question is {question!r}: there is {', '.join(QUESTIONS)}")
@@ -103,13 +131,13 @@ def denied_question(data: dict[str, Any]) -> tuple[str, tuple[int, ...]]:
     return data["question"], tuple(sorted(clusters) if data["question"] == "merge" else clusters)
 
 
-def _accept(state: "State", data: dict[str, Any]) -> Effect:
+def _accept(state: Corrected, data: dict[str, Any]) -> Effect:
     cluster = state.cluster(data.get("cluster"), novel=False)
     reviewed = data.get("reviewed", True) is True
     return NO_ROWS, NO_ROWS, {cluster: replace(state.meanings[cluster], reviewed=reviewed)}
 
 
-ACTIONS: dict[str, Callable[["State", dict[str, Any]], Effect]] = {
+ACTIONS: dict[str, Callable[[Corrected, dict[str, Any]], Effect]] = {
     "name": _name,
     "known": _known,
     "merge": _merge,

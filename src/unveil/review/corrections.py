@@ -13,23 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
-from unveil.review.actions import ACTIONS, as_list, denied_question
+from unveil.review.actions import ACTIONS, Meaning, as_list, denied_question
 from unveil.review.actions import REJECTED as REJECTED
 from unveil.review.actions import Rows as Rows
 from unveil.review.log import LOG, Entry, check_end, clean_name, parse_entries, read_last, typed_name
 from unveil.runs.reader import Run
-
-
-@dataclass(frozen=True, kw_only=True)
-class Meaning:
-    """What the review says about a class: its name, or the known class that a cluster turned out to be."""
-
-    name: str
-    named: bool = False
-    """A person gave the name; otherwise it is novel-0, novel-1, …"""
-    known: int | None = None
-    """Index of the known class that the cluster was identified with."""
-    reviewed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
