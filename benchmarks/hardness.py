@@ -52,7 +52,6 @@ def hardness(z: Tensor, queue_u: Tensor, queue_l: Tensor, config: HNGSettings, k
             k_hard=config.k_hard,
             rounds=config.rounds,
             mixes=config.mixes,
-            unit=True,
             generator=draw,
         )
     if added is None:

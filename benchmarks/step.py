@@ -21,7 +21,8 @@ from unveil.data.items import Items
 from unveil.data.views import Draw, make_views
 from unveil.experiments.peak import Call
 from unveil.experiments.workload import Workload, make_model, make_objective
-from unveil.losses import hard_negatives, neighborhood_contrastive, supervised_contrastive
+from unveil.losses.contrastive import _neighborhood_contrastive, _supervised_contrastive
+from unveil.losses.mixing import _hard_negatives
 from unveil.models import build_encoder
 
 
@@ -57,23 +58,30 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
 
     def unveil_ncl() -> None:
         assert fast.products is not None
-        q = F.normalize(z, dim=1)
-        cosines, to_labelled = q @ fast.queue_u.filled().T, q @ fast.queue_l.filled().T
-        hard = hard_negatives(
-            q,
-            fast.queue_u.filled(),
-            fast.queue_l.filled(),
+        q, queues = F.normalize(z, dim=1), (fast.queue_u.filled(), fast.queue_l.filled())
+        cosines, to_labelled = (q @ queue.T for queue in queues)
+        hard = _hard_negatives(
+            cosines,
+            to_labelled,
+            queues,
             k_easy=config.k_easy,
+            k_hard=config.k_hard,
+            rounds=config.rounds,
+            mixes=config.mixes,
             generator=rng.generator(0, "hard negatives", device=device),
-            cosines=(cosines, to_labelled),
             products=fast.products.filled(fast.queue_u, fast.queue_l),
-            unit=True,
         )
-        neighborhood_contrastive(  # type: ignore[no-untyped-call]
-            q, z_hat, fast.queue_u.filled(), k=fast.k1, hard=hard, cosines=cosines, unit=True
+        _neighborhood_contrastive(  # type: ignore[no-untyped-call]
+            q,
+            z_hat,
+            cosines,
+            k=fast.k1,
+            alpha=config.alpha,
+            temperature=config.temperature,
+            hard=hard,
+            view_among_neighbors=False,
         ).backward()
-        slots = fast.queue_u.push(z.detach()), fast.queue_l.push(z_hat, y)
-        fast.products.refresh(fast.queue_u, fast.queue_l, *slots, to_labelled.detach())
+        fast.push(z.detach(), z_hat, y, to_labelled.detach())
 
     times = alternate({"literal": literal_ncl, "unveil": unveil_ncl}, device, rounds=sizes.rounds)
     yield against("NCL + HNG, forward + backward", times, "unveil", 25)
@@ -84,7 +92,8 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
 
     def unveil_scl() -> None:
         stored, labels = fast.queue_l.filled(), fast.queue_l.filled_labels()
-        supervised_contrastive(z, z_hat, y, stored, labels, unit=True).backward()  # type: ignore[no-untyped-call]
+        loss = _supervised_contrastive(z, z_hat, y, stored, labels, temperature=config.temperature)
+        loss.backward()  # type: ignore[no-untyped-call]
 
     def products() -> None:
         """What no form of this loss can do without: cosines to the queue, and their gradient."""

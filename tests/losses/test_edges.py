@@ -12,7 +12,7 @@ from unveil.losses import hard_negatives, neighborhood_contrastive, pairwise_bce
 from unveil.losses.lengths import unit
 from unveil.losses.pairs import calibrated_threshold, cosine_pairs, nearest_pairs, ranking_pairs
 from unveil.losses.predictions import consistency, pairwise_kl
-from unveil.losses.sinkhorn import sinkhorn, swapped_prediction
+from unveil.losses.transport import sinkhorn, swapped_prediction
 
 TYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 

@@ -125,8 +125,7 @@ def make_objective(model: Model, settings: Settings, device: torch.device) -> NC
         for queue in (objective.queue_u, objective.queue_l)
     )
     y = torch.randint(model.known_head.out_features, (len(l),), generator=draw, device=device)
-    slots_u, slots_l = objective.queue_u.push(u), objective.queue_l.push(l, y)
-    objective.queues_changed(slots_u, slots_l[:0])
+    objective.push(u, l, y)
     return objective
 
 

@@ -20,8 +20,6 @@ def neighborhood_contrastive(
     temperature: float = 0.05,
     hard: Tensor | None = None,
     view_among_neighbors: bool = False,
-    cosines: Tensor | None = None,
-    unit: bool = False,
 ) -> Tensor:
     """ℓ_ncl = α ℓ(z, ẑ) + (1 − α) ℓ(z, ρ_k)  (Eq. 6-9), averaged over the batch.
 
@@ -29,14 +27,46 @@ def neighborhood_contrastive(
     ρ_k are the `k` most similar queue entries. With no neighbors (k = 0 or an empty queue) the second view takes
     all the weight, which is the plain contrastive loss.
     `view_among_neighbors` lets ẑ compete for a place in ρ_k, as the published code does: it then displaces one
-    neighbor, whose weight is lost. To save work, a caller may pass the `cosines` of z with the queue, (B, M).
-    `unit`: the rows of the queue have length 1.
+    neighbor, whose weight is lost.
     """
+    return _neighborhood_contrastive(
+        z,
+        z_hat,
+        _cosines(z, queue),
+        k=k,
+        alpha=alpha,
+        temperature=temperature,
+        hard=hard,
+        view_among_neighbors=view_among_neighbors,
+    )
+
+
+def supervised_contrastive(
+    z: Tensor, z_hat: Tensor, y: Tensor, queue: Tensor, queue_y: Tensor, *, temperature: float = 0.05
+) -> Tensor:
+    """ℓ_scl (Eq. 10-11): the positives are the second view and every queue entry of the same class.
+
+    z, z_hat: (B, D); y: (B,); queue: (M, D) filled slots only; queue_y: (M,).
+    """
+    return _supervised_contrastive(z, z_hat, y, lengths.unit(queue.detach()), queue_y, temperature=temperature)
+
+
+def _neighborhood_contrastive(
+    z: Tensor,
+    z_hat: Tensor,
+    stored: Tensor,
+    *,
+    k: int,
+    alpha: float,
+    temperature: float,
+    hard: Tensor | None,
+    view_among_neighbors: bool,
+) -> Tensor:
+    """`neighborhood_contrastive` from the cosines of z with the queue: stored, (B, M)."""
     if len(z) == 0:
         return z.sum()
     z = lengths.unit(z)
-    view = _to_view(z, z_hat)  # (B,)
-    stored = _to_queue(z, queue, unit) if cosines is None else cosines.to(z.dtype)  # (B, M)
+    view, stored = _to_view(z, z_hat), stored.to(z.dtype)  # (B,), (B, M)
     hard = None if hard is None else hard.to(z.dtype)
     k = min(k, stored.shape[1])
     logits = torch.cat([view[:, None], stored] + ([] if hard is None else [hard]), dim=1) / temperature
@@ -53,25 +83,14 @@ def neighborhood_contrastive(
     return (mass * partition - (alpha * view + (1.0 - alpha) * total / k) / temperature).mean()
 
 
-def supervised_contrastive(
-    z: Tensor,
-    z_hat: Tensor,
-    y: Tensor,
-    queue: Tensor,
-    queue_y: Tensor,
-    *,
-    temperature: float = 0.05,
-    unit: bool = False,
+def _supervised_contrastive(
+    z: Tensor, z_hat: Tensor, y: Tensor, queue: Tensor, queue_y: Tensor, *, temperature: float
 ) -> Tensor:
-    """ℓ_scl (Eq. 10-11): the positives are the second view and every queue entry of the same class.
-
-    z, z_hat: (B, D); y: (B,); queue: (M, D) filled slots only; queue_y: (M,).
-    `unit`: the rows of the queue have length 1.
-    """
+    """`supervised_contrastive` for a queue of unit vectors."""
     if len(z) == 0:
         return z.sum()
     z = lengths.unit(z) / temperature
-    view, stored = _to_view(z, z_hat), _to_queue(z, queue, unit)  # (B,), (B, M): cosines / τ
+    view, stored = _to_view(z, z_hat), z @ queue.to(z.dtype).T  # (B,), (B, M): cosines / τ
     partition = torch.logaddexp(view, stored.logsumexp(dim=1))
     same = (y[:, None] == queue_y[None, :]).to(stored.dtype)  # (B, M)
     positives = (view + (stored * same).sum(dim=1)) / (1.0 + same.sum(dim=1))
@@ -83,7 +102,7 @@ def _to_view(z: Tensor, z_hat: Tensor) -> Tensor:
     return (z * lengths.unit(z_hat.detach()).to(z.dtype)).sum(dim=1)
 
 
-def _to_queue(z: Tensor, queue: Tensor, unit: bool) -> Tensor:
-    """Products of each query with every queue entry at unit length, (B, M)."""
-    queue = queue.detach()
-    return z @ (queue if unit else lengths.unit(queue)).to(z.dtype).T
+def _cosines(z: Tensor, queue: Tensor) -> Tensor:
+    """Cosines of each query with every queue entry, (B, M)."""
+    z = lengths.unit(z)
+    return z @ lengths.unit(queue.detach()).to(z.dtype).T

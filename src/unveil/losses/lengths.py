@@ -26,3 +26,10 @@ def unit(x: Tensor) -> Tensor:
     largest = x.detach().abs().amax(dim=1, keepdim=True)  # (n, 1)
     x = x / largest.where(largest > LARGE, 1.0)  # by 1 for all but huge rows, which changes nothing
     return F.normalize(x.where(largest > shortest, 0.0), dim=1)
+
+
+def scaled_down(*sets: Tensor) -> tuple[Tensor, ...]:
+    """Huge vectors divided by the largest value in any of the sets, which changes no cosine; others as they are."""
+    largest = torch.stack([x.abs().amax() for x in sets]).amax()
+    size = largest.where(largest > LARGE, 1.0)
+    return tuple(x / size for x in sets)

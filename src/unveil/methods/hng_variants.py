@@ -1,20 +1,10 @@
 """The six variants of hard negative generation that the paper compares with (Sec. 4.2)."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-from unveil.losses.hard_negatives import hard_negatives, hardest_mixtures, pair_products
-
-if TYPE_CHECKING:
-    from unveil.methods.ncl import HNGSettings
-
-
-def easy_negatives(config: "HNGSettings", stored: int, k1: int) -> int:
-    """k2, reduced where it would include pseudo-positives."""
-    return min(config.k_easy, stored - k1)
+from unveil.losses.mixing import _hard_negatives, hardest_mixtures, pair_products
+from unveil.methods.ncl_settings import HNGSettings
 
 
 def variant(
@@ -22,7 +12,7 @@ def variant(
     cosines: Tensor,
     queue_u: Tensor,
     queue_l: Tensor,
-    config: "HNGSettings",
+    config: HNGSettings,
     k1: int,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor | None]:
@@ -30,7 +20,7 @@ def variant(
 
     z: (B, D) and both queues at unit length; cosines: (B, M_u). Entries that are left out have cosine −∞.
     """
-    k = easy_negatives(config, len(queue_u), k1)
+    k = config.easy_negatives(len(queue_u), k1)
     if k < 1 or len(queue_l) == 0:
         return cosines, None
     easy = cosines.detach().topk(k, dim=1, largest=False, sorted=False).indices
@@ -40,26 +30,24 @@ def variant(
         return torch.randint(len(queue_l), (len(z), count), generator=generator, device=z.device)
 
     def mixed(za: Tensor, zb: Tensor, a: Tensor, b: Tensor, memories: tuple[Tensor, Tensor]) -> Tensor:
-        mixes: Sequence[float] = config.mixes
-        return hardest_mixtures(za, zb, a, b, pair_products(*memories, a, b), mixes=mixes, k_hard=config.k_hard)
+        ab = pair_products(*memories, a, b)
+        return hardest_mixtures(za, zb, a, b, ab, mixes=config.mixes, k_hard=config.k_hard)
 
     rounds, width = config.rounds, easy.shape[1]
     match config.variant:
         case "v1":  # the easiest negatives are removed
             return cosines.scatter(1, easy, float("-inf")), None
         case "v2":  # the easiest negatives are replaced by generated ones
-            hard = hard_negatives(
-                z,
-                queue_u,
-                queue_l,
+            hard = _hard_negatives(
+                cosines,
+                zl,
+                (queue_u, queue_l),
                 k_easy=k,
                 k_hard=config.k_hard,
                 rounds=rounds,
                 mixes=config.mixes,
-                distinct=config.partners == "distinct",
                 generator=generator,
-                cosines=(cosines, zl),
-                unit=True,
+                distinct=config.partners == "distinct",
             )
             return cosines.scatter(1, easy, float("-inf")), hard
         case "v3":  # labelled features, not mixed

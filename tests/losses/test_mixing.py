@@ -274,3 +274,22 @@ def test_squares_bring_the_mixtures_alone_to_unit_length() -> None:
         z, queue_u, queue_l, easy=order.tolist(), drawn=drawn.tolist(), k_hard=90, mixes=(1 / 3, 2 / 3)
     )
     torch.testing.assert_close(found.sort(dim=1, descending=True).values, expected)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_the_fast_form_is_the_plain_one(stored: bool) -> None:
+    """The method calls the fast form: same draws, same values, same gradients as Eq. 12-14 for queues of unit vectors."""
+    draw = torch.Generator().manual_seed(0)
+    z, u, l = (torch.randn(n, 6, generator=draw, dtype=torch.float64) for n in (5, 40, 30))  # noqa: E741
+    u, l = F.normalize(u, dim=1), F.normalize(l, dim=1)  # noqa: E741
+    options = {"k_easy": 12, "k_hard": 20, "rounds": 3, "mixes": (1 / 3, 2 / 3)}
+    plain_z, fast_z = (z.clone().requires_grad_() for _ in range(2))
+    plain = hard_negatives(plain_z, u, l, **options, generator=torch.Generator().manual_seed(1))
+    unit = F.normalize(fast_z, dim=1)
+    products = u @ l.T if stored else None
+    generator = torch.Generator().manual_seed(1)
+    fast = _hard_negatives(unit @ u.T, unit @ l.T, (u, l), **options, generator=generator, products=products)
+    torch.testing.assert_close(fast.sort(dim=1).values, plain.sort(dim=1).values)
+    plain.square().sum().backward()
+    fast.square().sum().backward()
+    torch.testing.assert_close(fast_z.grad, plain_z.grad)

@@ -2,6 +2,9 @@
 
 For ζ = μu + (1−μ)l the cosine needs only scalars:
     cos(z, ζ) = (μ z·u + (1−μ) z·l) / √(μ²|u|² + (1−μ)²|l|² + 2μ(1−μ) u·l)
+
+`hard_negatives` is the equation. The rest of the file computes the same faster, from products that a training step has
+at hand anyway.
 """
 
 import itertools
@@ -22,50 +25,77 @@ def hard_negatives(
     k_hard: int = 400,
     rounds: int = 5,
     mixes: Sequence[float] = (1 / 3, 2 / 3),
-    distinct: bool = False,
     generator: torch.Generator | None = None,
-    cosines: tuple[Tensor, Tensor] | None = None,
-    products: Tensor | None = None,
-    unit: bool = False,
-    squares: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """η_k (Eq. 12-14): cosines (B, k_hard) of each query to its hardest mixed negatives, differentiable in z.
 
     z: (B, D); queue_u: (M_u, D); queue_l: (M_l, D), filled slots only. The `k_easy` queue entries least similar to a
     query are each mixed with a random labelled entry, `rounds` times and with every μ of `mixes`; the `k_hard` most
-    similar mixtures are kept (fewer where fewer exist). `distinct`: no labelled entry is drawn twice in a round.
-    To save work, a caller may pass `cosines` of z with both queues, (B, M_u) and (B, M_l), and `products`, which is
-    queue_u @ queue_l.T. `unit`: the rows of both queues have length 1. With `unit` and `squares`, u·u (M_u,) and
-    l·l (M_l,), products count as cosines all the same, and the mixtures alone are brought to length 1.
+    similar mixtures are kept (fewer where fewer exist).
     """
-    batch, stored_u, stored_l = len(z), len(queue_u), len(queue_l)
-    k_easy = min(k_easy, stored_u)
-    if batch == 0 or k_easy == 0 or stored_l == 0 or rounds == 0 or not mixes:
-        return z.new_zeros(batch, 0)
+    k_easy = min(k_easy, len(queue_u))
+    if len(z) == 0 or k_easy == 0 or len(queue_l) == 0 or rounds == 0 or not mixes:
+        return z.new_zeros(len(z), 0)
     z = lengths.unit(z)
-    queue_u, queue_l = queue_u.detach().to(z.dtype), queue_l.detach().to(z.dtype)
-    if not unit:  # huge features are scaled down together, which no cosine notices
-        largest = torch.maximum(queue_u.abs().amax(), queue_l.abs().amax())
-        size = largest.where(largest > lengths.LARGE, 1.0)
-        queue_u, queue_l = queue_u / size, queue_l / size
-        products = None if products is None else products / size / size
-    length_u, length_l = (None, None) if unit else (_lengths(queue_u), _lengths(queue_l))
-    if cosines is None:
-        zu, zl = z @ queue_u.T, z @ queue_l.T  # (B, M_u), (B, M_l)
-        cosines_u = zu if length_u is None else zu / length_u
-    else:
-        cosines_u, cosines_l = (one.to(z.dtype) for one in cosines)
-        zu = cosines_u if length_u is None else cosines_u * length_u
-        zl = cosines_l if length_l is None else cosines_l * length_l
+    u, l = lengths.scaled_down(queue_u.detach().to(z.dtype), queue_l.detach().to(z.dtype))  # noqa: E741
+
+    # Eq. 12: ε_k, the k_easy entries of M_u least similar to each query
+    easy = (z @ lengths.unit(u).T).topk(k_easy, dim=1, largest=False, sorted=False).indices  # (B, k_easy)
+
+    # Eq. 13: N times, each of them is mixed with a random entry of M_l: ζ = μu + (1−μ)l
+    i = easy.repeat(1, rounds)  # (B, N k_easy)
+    j = torch.randint(len(l), i.shape, generator=generator, device=z.device)
+    zu, zl = (z @ u.T).gather(1, i), (z @ l.T).gather(1, j)
+    uu, ll, ul = u.square().sum(dim=1)[i], l.square().sum(dim=1)[j], (u @ l.T)[i, j]
+    eta = torch.cat(
+        [(mu * zu + (1 - mu) * zl) / _squared_length(mu, uu, ll, ul).sqrt() for mu in mixes], dim=1
+    )  # δ(z, ζ), (B, len(mixes) N k_easy)
+
+    # Eq. 14: η_k, the k_hard mixtures most similar to the query
+    return eta.topk(min(k_hard, eta.shape[1]), dim=1, sorted=False).values
+
+
+def _squared_length(mu: float, aa: Tensor | float, bb: Tensor | float, ab: Tensor) -> Tensor:
+    """|μa + (1−μ)b|² from |a|², |b|² and a·b.
+
+    Where a and b cancel, the sum is rounding alone: below the floor it would make "cosines" far beyond 1.
+    """
+    squares = mu**2 * aa + (1 - mu) ** 2 * bb
+    floor = 32 * torch.finfo(ab.dtype).eps * squares
+    return (squares + 2 * mu * (1 - mu) * ab).clamp_min(floor).clamp_min_(1e-24)
+
+
+def _hard_negatives(
+    cosines_u: Tensor,
+    cosines_l: Tensor,
+    queues: tuple[Tensor, Tensor],
+    *,
+    k_easy: int,
+    k_hard: int,
+    rounds: int,
+    mixes: Sequence[float],
+    generator: torch.Generator | None = None,
+    distinct: bool = False,
+    products: Tensor | None = None,
+    squares: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """`hard_negatives` for queues of unit vectors, from the cosines of the queries with them.
+
+    cosines_u: (B, M_u); cosines_l: (B, M_l); products: queue_u @ queue_l.T, None: those of the drawn pairs are computed.
+    The published code needs two things more. `distinct`: no labelled entry is drawn twice in a round. `squares`: u·u
+    (M_u,) and l·l (M_l,) of vectors that have not quite length 1; the mixtures alone are brought to length 1.
+    """
+    (batch, stored_u), stored_l = cosines_u.shape, cosines_l.shape[1]
+    k_easy = min(k_easy, stored_u)
+    if batch == 0 or k_easy == 0 or stored_l == 0:
+        return cosines_u.new_zeros(batch, 0)
     with torch.no_grad():
         u = cosines_u.topk(k_easy, dim=1, largest=False, sorted=distinct).indices  # the easiest gets the first partner
         u = u.repeat(1, rounds)  # (B, rounds * k_easy)
-        l = _partners(batch, rounds, k_easy, stored_l, distinct, generator, z.device)  # noqa: E741
-        ul = pair_products(queue_u, queue_l, u, l) if products is None else _at(products, u, l).to(z.dtype)
-        if length_u is not None and length_l is not None:
-            squares = length_u**2, length_l**2
+        l = _partners(batch, rounds, k_easy, stored_l, distinct, generator, cosines_u.device)  # noqa: E741
+        ul = pair_products(*queues, u, l) if products is None else _at(products, u, l)
         uu, ll = (1.0, 1.0) if squares is None else (squares[0][u], squares[1][l])
-    return hardest_mixtures(zu, zl, u, l, ul, mixes=mixes, k_hard=k_hard, squares=(uu, ll))
+    return hardest_mixtures(cosines_u, cosines_l, u, l, ul, mixes=mixes, k_hard=k_hard, squares=(uu, ll))
 
 
 def hardest_mixtures(
@@ -88,11 +118,7 @@ def hardest_mixtures(
         z_a, z_b = za.gather(1, a), zb.gather(1, b)
         inverse_lengths, mixed = [], []
         for mu in mixes:
-            squared_lengths = mu**2 * squares[0] + (1 - mu) ** 2 * squares[1]
-            square = squared_lengths + 2 * mu * (1 - mu) * ab
-            # where a and b cancel, |ζ|² is rounding alone: below this floor it would make "cosines" far beyond 1
-            floor = 32 * torch.finfo(za.dtype).eps * squared_lengths
-            inverse_lengths.append(square.clamp_min(floor).clamp_min_(1e-24).rsqrt_())  # 1 / |ζ|
+            inverse_lengths.append(_squared_length(mu, *squares, ab).rsqrt_())  # 1 / |ζ|
             mixed.append((mu * z_a + (1 - mu) * z_b) * inverse_lengths[-1])
         candidates = torch.cat(mixed, dim=1)  # (B, len(mixes) * P)
         chosen = candidates.topk(min(k_hard, candidates.shape[1]), dim=1, sorted=False).indices
@@ -125,10 +151,6 @@ def _partners(
         return torch.randint(stored, (batch, rounds * k_easy), generator=generator, device=device)
     order = torch.rand(batch, rounds, stored, generator=generator, device=device).argsort(dim=2)
     return order.repeat(1, 1, -(-k_easy // stored))[:, :, :k_easy].flatten(1)
-
-
-def _lengths(queue: Tensor) -> Tensor:
-    return queue.square().sum(dim=1).sqrt().clamp_min(1e-12)
 
 
 def _at(products: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741
