@@ -16,7 +16,6 @@ from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
 from unveil.errors import UnveilError
 from unveil.methods.catalog import method_title
-from unveil.own.card import write_card
 from unveil.own.parameters import plain
 from unveil.review.corrections import current_state
 from unveil.review.decisions import classes_after
@@ -53,9 +52,7 @@ def save(estimator: Any, folder: Path, items: Items | None) -> None:
         config=recipe.dump(estimator._settings_used),
         history=result.history,
     )
-    record = ranks.current().from_first(lambda: write(folder, contents))
-    sizes = np.bincount(result.labels, minlength=len(names)).tolist()
-    write_card(folder, record, dict(zip(names, sizes, strict=True)))
+    ranks.current().from_first(lambda: write(folder, contents))
 
 
 def _columns(estimator: Any) -> tuple[str, ...]:
