@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test coverage mutants check docs docs-site docs-links notebooks bench dist clean
+.PHONY: demo test quick coverage mutants check docs docs-site docs-links notebooks bench dist clean
 
 demo: $(VENV)/demo
 	rm -rf runs/demo
@@ -11,6 +11,11 @@ demo: $(VENV)/demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The inner loop, under a minute: packages whose tests start no process and train no network. `make test` runs these too.
+QUICK := losses clustering counting data encoders review
+quick: $(VENV)/dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(QUICK:%=tests/%) tests/test_metrics.py tests/test_layers.py
 
 # Which lines and branches the tests run, in results/coverage.json; about twice as long as the tests.
 coverage: $(VENV)/dev

@@ -34,7 +34,6 @@ def test_no_command_uses_the_network_unasked(tmp_path: Path) -> None:
         ["report", "run", "--without-map"],
         ["export", "run"],
         ["data", "list"],
-        ["licenses"],
     ):
         result = call(tmp_path, *arguments)
         assert result.returncode == 0, (arguments, result.stderr)

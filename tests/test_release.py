@@ -53,3 +53,9 @@ def test_the_page_on_a_package_index_has_no_relative_link() -> None:
 def test_links_of_further_pages_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text(encoding="utf-8"))
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_source_distribution_leaves_out_the_records() -> None:
+    included = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert "/results" not in included
+    assert {"/src", "/tests", "/docs", "/benchmarks", "/*.md"} <= set(included)

@@ -31,12 +31,6 @@ def test_data_sets(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert {row["name"]: row["here"] for row in rows}["cifar10"] is False
 
 
-def test_licenses(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = printed(capsys, "licenses")
-    assert {"name", "version", "license"} == rows[0].keys()
-    assert "torch" in {row["name"] for row in rows}
-
-
 def test_experiments_of_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
     assert "table4" in {row["name"] for row in printed(capsys, "paper")}
 

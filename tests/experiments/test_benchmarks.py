@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import claims, hardness, literal, own_speed, parameters, review, small_data, start_neighbors, tuning
+from benchmarks import claims, hardness, literal, own_speed, parameters, tuning
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -229,22 +229,6 @@ def test_vectors_of_overlapping_classes(tmp_path: Path) -> None:
     assert set(y) == set(range(20))
 
 
-def test_the_review_page_is_measured_over_http() -> None:
-    record = review.measure(5000)
-    assert set(record["measured"]) == set(record["reached"]) == set(review.GOALS)
-    assert record["page, bytes"] > 50_000
-    assert len(record["actions"]) == 11
-    assert min(one["median"] for one in record["actions"].values()) > 0
-
-
-def test_little_data_is_measured() -> None:
-    x, y = small_data.data("digits")
-    record = small_data.measure(x[:120], y[:120], given=True)
-    assert (record["rows"], record["columns"], record["number"]) == (120, 64, "given")
-    assert record["processor_seconds"] > 0
-    assert 0.3 < record["acc"] <= 1
-
-
 @pytest.mark.parametrize(
     ("paper", "here", "chance", "said"),
     [
@@ -322,13 +306,3 @@ def test_the_tries_of_every_system_in_one_table(tmp_path: Path) -> None:
         "| RS | 50.0 | 40.0 | the largest feature: **50.7** |",
         "| NCL | 55.0 | **56.0** |  |",
     ]
-
-
-def test_neighbors_at_the_start_are_pure_where_classes_are_apart() -> None:
-    generator = np.random.default_rng(0)
-    y = np.repeat(np.array(["a", "b"]), 100)
-    centers = np.repeat(np.array([[5.0, 0.0], [0.0, 5.0]]), 100, axis=0)
-    apart = centers + generator.normal(size=(200, 2))
-    mixed = generator.normal(size=(200, 2))
-    assert start_neighbors.purity(apart.astype(np.float32), y, 0.25) > 0.97
-    assert 0.3 < start_neighbors.purity(mixed.astype(np.float32), y, 0.5) < 0.7

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from unveil.losses import hard_negatives
+from unveil.losses.mixing import _hard_negatives
 
 thorough = settings(max_examples=40, deadline=None, derandomize=True)
 seeds = st.integers(0, 10**6)

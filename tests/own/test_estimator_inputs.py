@@ -62,16 +62,6 @@ def test_classes_as_a_frame(frame) -> None:  # type: ignore[no-untyped-def]
     assert info.set_index("label").loc[4, "kind"] == "novel"
 
 
-def test_a_saved_folder_has_a_card(frame, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    found = frame[2]
-    found.save(tmp_path / "my run")
-    card = (tmp_path / "my run" / "README.md").read_text()
-    assert card.startswith('---\nlibrary_name: "unveil"\n')
-    assert "# my run" in card
-    assert "3 known and 2 novel classes in 200 items" in card
-    assert "| novel-0 | novel | 40 |" in card
-
-
 def test_items_that_arrive_later_are_placed_or_set_aside() -> None:
     known, classes = blobs(7, 40)
     seen, strange = classes < 5, known[classes == 6]

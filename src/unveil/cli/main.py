@@ -6,7 +6,7 @@ import sys
 from cyclopts import App, CycloptsError
 
 from unveil import __version__
-from unveil.cli import cache, data, doctor, experiments, large, licenses, own, results
+from unveil.cli import cache, data, doctor, experiments, large, own, results
 from unveil.errors import UnveilError
 
 app = App(
@@ -15,9 +15,10 @@ app = App(
     version=__version__,
     suppress_keyboard_interrupt=False,
 )
-groups = (experiments, own, large, results, doctor, licenses)
+groups = (experiments, own, large, results, doctor)
 for command in (*(command for group in groups for command in group.COMMANDS), data.app, cache.app):
     app.command(command)
+app.command(own.forecast, name="trust", show=False)  # its former name
 app.register_install_completion_command(help="Install completion for your shell.")
 
 

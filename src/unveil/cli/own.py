@@ -1,4 +1,4 @@
-"""Commands for own data: discover, classes, trust."""
+"""Commands for own data: discover, classes, forecast."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -299,7 +299,7 @@ def classes(
         print(f"written: {plot}")
 
 
-def trust(
+def forecast(
     known: Path,
     /,
     *,
@@ -327,7 +327,7 @@ def trust(
     from unveil.own.estimates import rehearse_known
     from unveil.storage import default_store
 
-    forecast = rehearse_known(
+    expected = rehearse_known(
         known,
         n_novel=n_novel,
         method=method,
@@ -336,15 +336,15 @@ def trust(
         **_shared(common),
     )
     if json:
-        print_json({**forecast.to_json(), "sentence": forecast.sentence()})
+        print_json({**expected.to_json(), "sentence": expected.sentence()})
         return
-    if forecast.rehearsals:
-        names = list(forecast.rehearsals[0]["accuracy"])
+    if expected.rehearsals:
+        names = list(expected.rehearsals[0]["accuracy"])
         rows = [
-            (row["hidden"], *(f"{100 * row['accuracy'][name]:.1f}" for name in names)) for row in forecast.rehearsals
+            (row["hidden"], *(f"{100 * row['accuracy'][name]:.1f}" for name in names)) for row in expected.rehearsals
         ]
         print_table(("classes hidden", *(f"{name}, ACC %" for name in names)), rows)
-    print(forecast.sentence())
+    print(expected.sentence())
 
 
 def _shared(common: Common) -> dict[str, Any]:
@@ -382,4 +382,4 @@ def print_skipped(names: list[str]) -> None:
             print(f"  … and {len(names) - 20} more, listed in record.json")
 
 
-COMMANDS = (discover, classes, trust)
+COMMANDS = (discover, classes, forecast)

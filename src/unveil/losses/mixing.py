@@ -81,7 +81,7 @@ def _hard_negatives(
 ) -> Tensor:
     """`hard_negatives` for queues of unit vectors, from the cosines of the queries with them.
 
-    cosines_u: (B, M_u); cosines_l: (B, M_l); products: queue_u @ queue_l.T, None: those of the drawn pairs are computed.
+    cosines_u: (B, M_u); cosines_l: (B, M_l); products: queue_u @ queue_l.T, or None.
     The published code needs two things more. `distinct`: no labelled entry is drawn twice in a round. `squares`: u·u
     (M_u,) and l·l (M_l,) of vectors that have not quite length 1; the mixtures alone are brought to length 1.
     """

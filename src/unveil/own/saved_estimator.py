@@ -15,7 +15,6 @@ from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
 from unveil.discovery.result import Result
 from unveil.errors import UnveilError
-from unveil.own.card import write_card
 from unveil.own.parameters import plain
 from unveil.review.corrections import current_state
 from unveil.review.decisions import classes_after
@@ -47,10 +46,7 @@ def save(estimator: Any, folder: Path, items: Items | None) -> None:
             "n_features_in": estimator.n_features_in_,
         },
     )
-    record = ranks.current().from_first(lambda: write(folder, contents))
-    names = contents.classes
-    sizes = np.bincount(result.labels, minlength=len(names)).tolist()
-    write_card(folder, record, dict(zip(names, sizes, strict=True)))
+    ranks.current().from_first(lambda: write(folder, contents))
 
 
 def _columns(estimator: Any) -> tuple[str, ...]:
