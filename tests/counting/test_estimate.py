@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from blobs import blobs
 
-from unveil.counting.compare import by_labels, by_probes
 from unveil.counting.estimate import Estimate, check_count, estimate_classes, unbalanced
 from unveil.errors import UnveilError
 
@@ -21,21 +20,13 @@ def test_separate_classes_are_counted(known: int, novel: int) -> None:
 def test_all_criteria_are_shown() -> None:
     x, y = blobs(10, 40)
     old = y < 6
-    found = estimate_classes(x[old], y[old], x[~old], compare=True)
-    names = ["probability", "agreement", "pairs of one class", "labelled accuracy", "probe classes"]
+    found = estimate_classes(x[old], y[old], x[~old])
+    names = ["probability", "agreement", "pairs of one class", "connections"]
     assert [curve.name for curve in found.curves] == names
     for curve in found.curves:
         assert len(curve.numbers) == len(curve.values)
         assert curve.best in range(1, 13)
     assert found.number == found.curves[0].best == 4
-
-
-def test_classes_among_which_are_known_ones_come_out_by_labels_and_probes() -> None:
-    x, y = blobs(8, 60)
-    labelled = (y < 5) & (np.arange(len(y)) % 2 == 0)
-    for criterion in (by_labels, by_probes):
-        found = criterion(x[labelled], y[labelled], x[~labelled], 9, 0)
-        assert 2 <= found.best <= 8, found
 
 
 @pytest.mark.parametrize(("known", "novel", "part"), [(5, 3, 2), (4, 6, 3), (8, 4, 4)])

@@ -265,7 +265,7 @@ def classes(
     json: AsJson = False,
     common: Common = COMMON,
 ) -> None:
-    """Estimate the number of novel classes in NEW, with an interval, by three criteria.
+    """Estimate the number of novel classes in NEW, with an interval, and show the criteria that decide.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from unveil import rng
 from unveil.clustering.embedding import embed, needed_dimensions
 from unveil.clustering.graph import edge_weights, neighbor_graph
-from unveil.counting.agreement import settled
+from unveil.counting.agreement import Curve, settled
 from unveil.numerics import Labels, Matrix
 
 ROWS, LEAST_PER_CLASS = 1200, 12
@@ -54,6 +54,14 @@ class ConnectionEvidence:
 
     mean: float
     spread: float
+
+    def curve(self, most: int) -> Curve:
+        """The probability of 1 to `most` classes, for numbers up to three times the best."""
+        best = int(np.clip(round(float(np.exp(self.mean))), 1, most))
+        numbers = np.arange(1, min(most, max(10, 3 * best)) + 1)
+        density = np.exp(-np.square((np.log(numbers) - self.mean) / self.spread) / 2) / numbers
+        values = density / max(float(density.sum()), 1e-300)
+        return Curve("connections", tuple(numbers.tolist()), tuple(values.tolist()), best)
 
 
 def weigh_connections(

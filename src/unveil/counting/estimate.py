@@ -1,11 +1,10 @@
 """Estimate the number of novel classes from known classes; labels of novel classes are never used.
 
 Two criteria say about how many classes there are, and how far they may be off: the share of pairs of rows that are as
-near to each other as rows of one class (`count_pairs`), and how strongly clusters are connected (`count_connections`).
-Both learn from known classes. The agreement of clusterings decides where these are too few, and where it is clear
-(`count_agreement`).
-`count_compare` has two other criteria that are only shown. Where unlabelled items may be of known classes, those that
-are recognised as known are left out.
+near to each other as rows of one class (`pairs`), and how strongly clusters are connected (`connections`). Both learn
+from known classes. The agreement of clusterings decides where these are too few, and where it is clear (`agreement`).
+The criteria that decide are the ones that are shown. Where unlabelled items may be of known classes, those that are
+recognised as known are left out.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 from unveil.clustering.kmeans import kmeans
 from unveil.counting.agreement import ROWS, Curve, Evidence, weigh
-from unveil.counting.compare import by_labels, by_probes
 from unveil.counting.connections import weigh_connections
 from unveil.counting.known_neighbors import recognise
 from unveil.counting.pairs import LEAST_CLASSES, weigh_pairs
@@ -94,10 +92,9 @@ def estimate_classes(
     seed: int = 0,
     most: int | None = None,
     rows: int = ROWS,
-    compare: bool = False,
     known_in_unlabelled: bool = False,
 ) -> Estimate:
-    """Estimate the number of novel classes; `y` counts the known ones from 0. `compare` adds the slower criteria.
+    """Estimate the number of novel classes; `y` counts the known ones from 0.
 
     `known_in_unlabelled`: unlabelled items may be of known classes.
     """
@@ -120,6 +117,7 @@ def estimate_classes(
         before = _log_normal(numbers, by_pairs.mean, by_pairs.spread)
         if by_connections is not None:
             before = before + _log_normal(numbers, by_connections.mean, by_connections.spread)
+            curves.append(by_connections.curve(limit))
     elif known:
         before = _log_normal(numbers, *FEW_KNOWN)
     evidence = weigh(candidates, limit, seed, rows, before, learned)
@@ -131,11 +129,6 @@ def estimate_classes(
     if mixed:  # too few items to recognise known classes: the known ones were counted too
         number, low, high = (max(1, value - known) for value in (number, low, high))
         curves = [_without_first(curve, known) for curve in curves]
-    if compare and known >= 2:
-        largest = min(max(1, len(unlabelled) - known), limit, max(10, 3 * number))
-        curves.append(by_labels(labelled, y, unlabelled, largest, seed))
-        if known >= 4:
-            curves.append(by_probes(labelled, y, unlabelled, largest, seed))
     if mixed:  # it is not known which of the clusters are novel
         return Estimate(number, low, high, tuple(curves), ())
     sizes = np.sort(np.bincount(kmeans(candidates, number, seed, n_init=3).labels))[::-1]

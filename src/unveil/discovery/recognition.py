@@ -65,9 +65,7 @@ def recognised_rows(
     return recognise_known(clean_vectors(unshaped), task.labels, seed, shaped)
 
 
-def estimate_novel(
-    task: Task, points: Matrix, recognised: Labels | None, *, rows: int = ROWS, compare: bool = False
-) -> Estimate:
+def estimate_novel(task: Task, points: Matrix, recognised: Labels | None, *, rows: int = ROWS) -> Estimate:
     """The number of novel classes among the rows that are not recognised as known.
 
     Rows that are recognised count as rows of their class. Draws are fixed: the same data get the same number.
@@ -79,7 +77,6 @@ def estimate_novel(
         labels[known],
         points[~known],
         rows=rows,
-        compare=compare,
         known_in_unlabelled=mixed,
     )
 

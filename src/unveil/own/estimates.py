@@ -38,7 +38,7 @@ def count_classes(
         recognised = None
         if known_in_unlabelled:
             recognised = recognised_rows(task, points, settings.seed, scaled.unshaped, scaled.shape)
-        return estimate_novel(task, points, recognised, compare=True)
+        return estimate_novel(task, points, recognised)
 
 
 def rehearse_known(
