@@ -14,6 +14,7 @@ from literal import agree, normal
 from torch import Tensor
 
 from unveil.losses import neighborhood_contrastive, supervised_contrastive
+from unveil.losses.contrastive import _neighborhood_contrastive
 
 thorough = settings(max_examples=40, deadline=None, derandomize=True)
 batches, stored, dims, seeds = st.integers(0, 8), st.integers(0, 40), st.integers(1, 16), st.integers(0, 10**6)
@@ -208,5 +209,6 @@ def test_cosines_from_the_caller_change_nothing() -> None:
     z, z_hat, queue = normal(0, 3, 8), normal(1, 3, 8), normal(2, 20, 8)
     cosines = F.normalize(z, dim=1) @ F.normalize(queue, dim=1).T
     one = neighborhood_contrastive(z, z_hat, queue, k=4)
-    torch.testing.assert_close(one, neighborhood_contrastive(z, z_hat, queue, k=4, cosines=cosines))
-    assert not torch.allclose(one, neighborhood_contrastive(z, z_hat, queue, k=4, cosines=-cosines))
+    options: dict[str, Any] = {"alpha": 0.2, "temperature": 0.05, "hard": None, "view_among_neighbors": False}
+    torch.testing.assert_close(one, _neighborhood_contrastive(z, z_hat, cosines, k=4, **options))
+    assert not torch.allclose(one, _neighborhood_contrastive(z, z_hat, -cosines, k=4, **options))
