@@ -73,6 +73,30 @@ def test_the_method_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch:
         recipe.load(str(paths["sharpen-digits.toml"]), ["method.alpha=1"])
 
 
+def test_the_clusterer_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mixture of docs/howto/clusterer.md: registered, asked for by name, with its setting, saved and loaded."""
+    import numpy as np
+    from blobs import blobs
+
+    from unveil import NovelClassDiscovery
+    from unveil.clustering.catalog import CLUSTERERS
+    from unveil.metrics import clustering_accuracy
+
+    page = (ROOT / "docs" / "howto" / "clusterer.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(text.splitlines()) <= 42
+    (tmp_path / "mixture.py").write_text(text, encoding="utf-8")
+    mixture = imported("unveil.clustering.mixture", tmp_path / "mixture.py", monkeypatch)
+    monkeypatch.setitem(CLUSTERERS, "mixture", mixture.Mixture)
+    x, y = blobs(8, 40, apart=6.0)
+    given = np.where(y < 5, y, -1)
+    fit = NovelClassDiscovery(n_novel=3, method="mixture", rehearsals=1, random_state=0).fit(x, given)
+    assert clustering_accuracy(y, fit.labels_) == 1.0
+    assert "Gaussian mixture" in fit.choice_
+    fit.save(tmp_path / "run", x)
+    np.testing.assert_array_equal(NovelClassDiscovery.load(tmp_path / "run").predict(x), fit.predict(x))
+
+
 def imported(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A file as a module of this name, for the length of a test."""
     found = importlib.util.spec_from_file_location(name, path)
