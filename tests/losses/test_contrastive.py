@@ -209,6 +209,6 @@ def test_cosines_from_the_caller_change_nothing() -> None:
     z, z_hat, queue = normal(0, 3, 8), normal(1, 3, 8), normal(2, 20, 8)
     cosines = F.normalize(z, dim=1) @ F.normalize(queue, dim=1).T
     one = neighborhood_contrastive(z, z_hat, queue, k=4)
-    options: dict[str, Any] = {"alpha": 0.2, "temperature": 0.05, "hard": None, "view_among_neighbors": False}
-    torch.testing.assert_close(one, _neighborhood_contrastive(z, z_hat, cosines, k=4, **options))
-    assert not torch.allclose(one, _neighborhood_contrastive(z, z_hat, -cosines, k=4, **options))
+    options: dict[str, Any] = {"k": 4, "alpha": 0.2, "temperature": 0.05, "hard": None, "view_among_neighbors": False}
+    torch.testing.assert_close(one, _neighborhood_contrastive(z, z_hat, cosines, **options))
+    assert not torch.allclose(one, _neighborhood_contrastive(z, z_hat, -cosines, **options))

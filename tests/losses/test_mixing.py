@@ -1,4 +1,4 @@
-"""Hard negatives from scalars against mixed vectors that are really built."""
+"""Hard negatives from scalars against mixed vectors that are really built, and the fast form against the plain one."""
 
 import json
 from collections.abc import Callable
@@ -25,6 +25,18 @@ dtypes = pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+def fast(z: Tensor, queue_u: Tensor, queue_l: Tensor, **options: Any) -> Tensor:
+    """The form for training, which is given the cosines; both queues at unit length."""
+    z = F.normalize(z, dim=1)
+    options = {"k_hard": 400, "rounds": 5, "mixes": (1 / 3, 2 / 3), **options}
+    cosines = options.pop("cosines", (z @ queue_u.T, z @ queue_l.T))
+    return _hard_negatives(*cosines, (queue_u, queue_l), **options)
+
+
+def unit(seed: int, rows: int, dim: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    return F.normalize(normal(seed, rows, dim, dtype=dtype), dim=1)
 
 
 def weighted(cosines: Tensor) -> Tensor:
@@ -136,56 +148,86 @@ def test_the_generator_decides() -> None:
     assert not torch.equal(draws[0].sort().values, draws[2].sort().values)
 
 
-def fast(
-    z: Tensor, queue_u: Tensor, queue_l: Tensor, cosines: tuple[Tensor, Tensor] | None = None, **options: Any
-) -> Tensor:
-    """The form that the method calls, for queues of unit vectors, with the values that the plain one has by default."""
-    unit = F.normalize(z, dim=1)
-    cosines_u, cosines_l = (unit @ queue_u.T, unit @ queue_l.T) if cosines is None else cosines
-    usual: dict[str, Any] = {"rounds": 5, "mixes": (1 / 3, 2 / 3)}
-    return _hard_negatives(cosines_u, cosines_l, (queue_u, queue_l), **usual | options)
-
-
-def queues(*sizes: int, width: int = 16) -> list[Tensor]:
-    return [F.normalize(normal(seed + 1, size, width), dim=1) for seed, size in enumerate(sizes)]
+@dtypes
+@given(
+    batch=st.integers(0, 4),
+    stored_u=st.integers(0, 12),
+    stored_l=st.integers(0, 12),
+    dim=st.integers(2, 16),
+    k_easy=st.integers(0, 20),
+    k_hard=st.integers(0, 60),
+    rounds=st.integers(1, 3),
+    mixes=st.sampled_from([(1 / 3, 2 / 3), (0.5,), (0.2, 0.5, 0.9)]),
+    with_products=st.booleans(),
+    seed=seeds,
+)
+@thorough
+def test_the_fast_form_is_the_plain_one(
+    dtype: torch.dtype,
+    batch: int,
+    stored_u: int,
+    stored_l: int,
+    dim: int,
+    k_easy: int,
+    k_hard: int,
+    rounds: int,
+    mixes: tuple[float, ...],
+    with_products: bool,
+    seed: int,
+) -> None:
+    z, queue_u, queue_l = (
+        normal(seed, batch, dim, dtype=dtype),
+        unit(seed + 1, stored_u, dim),
+        unit(seed + 2, stored_l, dim),
+    )
+    options: dict[str, Any] = {"k_easy": k_easy, "k_hard": k_hard, "rounds": rounds, "mixes": mixes}
+    stored = queue_u.to(dtype), queue_l.to(dtype)
+    products = stored[0] @ stored[1].T if with_products else None
+    assert fast(z, *stored, **options).shape == hard_negatives(z, *stored, **options).shape
+    agree(
+        lambda z: weighted(fast(z, *stored, generator=generator(seed), products=products, **options)) + 0 * z.sum(),
+        lambda z: weighted(hard_negatives(z, queue_u, queue_l, generator=generator(seed), **options)),
+        z,
+    )
 
 
 def test_long_queues_are_multiplied_pair_by_pair() -> None:
-    z, (queue_u, queue_l) = normal(0, 2, 16), queues(700, 600)
+    z, queue_u, queue_l = normal(0, 2, 16), unit(1, 700, 16), unit(2, 600, 16)
     options: dict[str, Any] = {"k_easy": 3, "k_hard": 20, "rounds": 2}
     assert 700 * 600 > 64 * 2 * 3 * 2  # more than are kept in a block
     one = fast(z, queue_u, queue_l, generator=generator(), **options)
     other = fast(z, queue_u, queue_l, generator=generator(), products=queue_u @ queue_l.T, **options)
     torch.testing.assert_close(one, other)
+    torch.testing.assert_close(one, hard_negatives(z, queue_u, queue_l, generator=generator(), **options))
 
 
 def test_cosines_from_the_caller_change_nothing() -> None:
-    z, (queue_u, queue_l) = normal(0, 3, 16), queues(30, 20)
-    unit = F.normalize(z, dim=1)
-    cosines = unit @ queue_u.T, unit @ queue_l.T
+    z, queue_u, queue_l = normal(0, 3, 16), unit(1, 30, 16), unit(2, 20, 16)
+    query = F.normalize(z, dim=1)
+    cosines = query @ queue_u.T, query @ queue_l.T
     options: dict[str, Any] = {"k_easy": 10, "k_hard": 15}
     one = hard_negatives(z, queue_u, queue_l, generator=generator(), **options)
     other = fast(z, queue_u, queue_l, generator=generator(), cosines=cosines, **options)
-    torch.testing.assert_close(one.sort(dim=1).values, other.sort(dim=1).values)
+    torch.testing.assert_close(one.sort().values, other.sort().values)
     for wrong in ((cosines[0].flip(1), cosines[1]), (cosines[0], cosines[1].flip(1))):
         found = fast(z, queue_u, queue_l, generator=generator(), cosines=wrong, **options)
-        assert not torch.allclose(one.sort(dim=1).values, found.sort(dim=1).values)
+        assert not torch.allclose(one.sort().values, found.sort().values)
 
 
 @pytest.mark.parametrize("part", [False, True], ids=["full queue", "part of a larger block"])
 def test_products_from_the_caller_change_nothing(part: bool) -> None:
-    z, (queue_u, queue_l) = normal(0, 3, 8), queues(30, 20, width=8)
+    z, queue_u, queue_l = normal(0, 3, 8), unit(1, 30, 8), unit(2, 20, 8)
     products = queue_u @ queue_l.T
     if part:
         block = torch.full((40, 50), 9.0, dtype=z.dtype)
         block[:30, :20] = products
         products = block[:30, :20]
     options: dict[str, Any] = {"k_easy": 9, "k_hard": 30}
-    expected = hard_negatives(z, queue_u, queue_l, generator=generator(), **options)
-    found = fast(z, queue_u, queue_l, generator=generator(), products=products, **options)
-    torch.testing.assert_close(found.sort(dim=1).values, expected.sort(dim=1).values)
-    wrong = fast(z, queue_u, queue_l, generator=generator(), products=products + 1, **options)
-    assert not torch.allclose(wrong.sort(dim=1).values, expected.sort(dim=1).values)
+    expected = hard_negatives(z, queue_u, queue_l, generator=generator(), **options).sort().values
+    found = fast(z, queue_u, queue_l, generator=generator(), products=products, **options).sort().values
+    torch.testing.assert_close(found, expected)
+    wrong = fast(z, queue_u, queue_l, generator=generator(), products=products + 1, **options).sort().values
+    assert not torch.allclose(wrong, expected)
 
 
 @pytest.mark.parametrize(
@@ -233,6 +275,8 @@ def test_opposite_vectors_that_cancel_make_no_cosine_beyond_one(noise: float, dt
     z, queue_u = normal(0, 4, 16, dtype=dtype), F.normalize(normal(1, 20, 16, dtype=dtype), dim=1)
     queue_l = F.normalize(-queue_u + noise * normal(2, 20, 16, dtype=dtype), dim=1)
     found = hard_negatives(z, queue_u, queue_l, k_easy=20, k_hard=999, rounds=20, mixes=(0.5,), generator=generator())
+    assert float(found.abs().max()) <= 1.1
+    found = fast(z, queue_u, queue_l, k_easy=20, k_hard=999, rounds=20, mixes=(0.5,), generator=generator())
     assert float(found.abs().max()) <= 1.1
 
 
@@ -289,21 +333,3 @@ def test_squares_bring_the_mixtures_alone_to_unit_length() -> None:
         z, queue_u, queue_l, easy=order.tolist(), drawn=drawn.tolist(), k_hard=90, mixes=(1 / 3, 2 / 3)
     )
     torch.testing.assert_close(found.sort(dim=1, descending=True).values, expected)
-
-
-@pytest.mark.parametrize("stored", [True, False])
-def test_the_fast_form_is_the_plain_one(stored: bool) -> None:
-    """The method calls the fast form: same draws, values and gradients as Eq. 12-14 for queues of unit vectors."""
-    draw = torch.Generator().manual_seed(0)
-    z, u, l = (torch.randn(n, 6, generator=draw, dtype=torch.float64) for n in (5, 40, 30))  # noqa: E741
-    u, l = F.normalize(u, dim=1), F.normalize(l, dim=1)  # noqa: E741
-    options: dict[str, Any] = {"k_easy": 12, "k_hard": 20, "rounds": 3, "mixes": (1 / 3, 2 / 3)}
-    plain_z, fast_z = (z.clone().requires_grad_() for _ in range(2))
-    plain = hard_negatives(plain_z, u, l, **options, generator=generator(1))
-    unit = F.normalize(fast_z, dim=1)
-    products = u @ l.T if stored else None
-    found = _hard_negatives(unit @ u.T, unit @ l.T, (u, l), **options, generator=generator(1), products=products)
-    torch.testing.assert_close(found.sort(dim=1).values, plain.sort(dim=1).values)
-    plain.square().sum().backward()
-    found.square().sum().backward()
-    torch.testing.assert_close(fast_z.grad, plain_z.grad)
