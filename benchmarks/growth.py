@@ -1,7 +1,7 @@
 """How the cost of a discovery step without its network grows with each size of the problem.
 
 The network costs the same per image whatever these sizes are. Every point is a step of heads, losses and queues (with
-the unlabelled images also its data): the median time, the memory it takes while it runs and the memory it keeps.
+the unlabeled images also its data): the median time, the memory it takes while it runs and the memory it keeps.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from benchmarks.memory import peak_bytes, state_bytes
 from unveil import rng
 from unveil.data.items import Items
 from unveil.data.loader import Loader
-from unveil.data.task import UNLABELLED
+from unveil.data.task import UNLABELED
 from unveil.data.views import make_views
 from unveil.experiments.peak import Call, times
 from unveil.experiments.workload import Losses
@@ -37,7 +37,7 @@ AXES: dict[str, tuple[int, ...]] = {
     "novel classes": (5, 10, 20, 50, 100, 200),
     "known classes": (5, 20, 100, 300, 1000),
     "features": (128, 256, 512, 1024, 2048),
-    "unlabelled images": (1000, 5000, 10_000, 25_000, 50_000),
+    "unlabeled images": (1000, 5000, 10_000, 25_000, 50_000),
 }
 QUICK_AXES = {name: (2, 4) if name == "rounds" else (8, 16) for name in AXES}
 
@@ -95,7 +95,7 @@ def measure(axis: str, value: int, config: Settings, device: torch.device, repea
     work = losses(axis, value, config, device)
     step: Call = work.step
     kept, data = state_bytes(work.objective) - state_bytes(work.objective.model), 0
-    if axis == "unlabelled images":
+    if axis == "unlabeled images":
         step, data = with_images(value, config, work.step, device)
     seconds = statistics.median(times(step, device, repeats))
     return Point(value, seconds, peak_bytes(step, device), kept + data)
@@ -120,23 +120,23 @@ def losses(axis: str, value: int, config: Settings, device: torch.device) -> Los
             work = Losses(config, device, dim=value)
         case _:  # queues never hold more than there is data
             queue = config.method.queue
-            work = Losses(changed(config, queue=min(queue, value), queue_labelled=queue), device)
+            work = Losses(changed(config, queue=min(queue, value), queue_labeled=queue), device)
     return work
 
 
-def changed(config: Settings, batch: int | None = None, labelled: int | None = None, **method: int) -> Settings:
+def changed(config: Settings, batch: int | None = None, labeled: int | None = None, **method: int) -> Settings:
     """The settings with another size of batches, or other settings of the method."""
     stage = config.discovery
-    stage = replace(stage, batch=batch or stage.batch, labelled_per_batch=labelled or stage.labelled_per_batch)
+    stage = replace(stage, batch=batch or stage.batch, labeled_per_batch=labeled or stage.labeled_per_batch)
     return replace(config, discovery=stage, method=replace(config.method, **method))
 
 
 def with_images(count: int, config: Settings, rest: Call, device: torch.device) -> tuple[Call, int]:
-    """A step with its data, from as many unlabelled images and a thousand labelled ones; and the images' bytes."""
+    """A step with its data, from as many unlabeled images and a thousand labeled ones; and the images' bytes."""
     settings = load("cifar10")
-    draw, labelled = rng.numpy(0, "pictures"), 1000
-    pictures = draw.integers(0, 256, (labelled + count, 32, 32, 3), dtype=np.uint8)
-    labels = np.where(np.arange(len(pictures)) < labelled, 0, UNLABELLED)
+    draw, labeled = rng.numpy(0, "pictures"), 1000
+    pictures = draw.integers(0, 256, (labeled + count, 32, 32, 3), dtype=np.uint8)
+    labels = np.where(np.arange(len(pictures)) < labeled, 0, UNLABELED)
     views = make_views(Items.of(pictures), settings.data, settings.augment, device, workers=0)
     loader = Loader(
         views=views, labels=labels, rows=np.arange(len(pictures)), batch=config.discovery.batch, seed=0, device=device
@@ -154,12 +154,12 @@ def imagenet(device: torch.device, *, quick: bool = False, repeats: int = 5) -> 
     """A step with ImageNet's queues, 3,000 and 30,000, at batch 512: its time, and its memory above the model."""
     config = load("imagenet-reference-code")
     if quick:
-        config = changed(config, 8, 6, queue=16, queue_labelled=32, k_easy=4, k_hard=4)
+        config = changed(config, 8, 6, queue=16, queue_labeled=32, k_easy=4, k_hard=4)
     work = Losses(config, device, classes=(882, 30))
     state = state_bytes(work.objective) - state_bytes(work.objective.model)
     seconds = statistics.median(times(work.step, device, 1 if quick else repeats))
     peak = peak_bytes(work.step, device)
-    queues = {"queue": config.method.queue, "queue_labelled": config.method.queue_labelled}
+    queues = {"queue": config.method.queue, "queue_labeled": config.method.queue_labeled}
     sizes = {"batch": config.discovery.batch, **queues}
     extra = state + peak
     return {**sizes, "seconds": seconds, "state": state, "peak": peak, "extra": extra, "holds": extra < LIMIT}

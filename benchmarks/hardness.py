@@ -28,10 +28,10 @@ QUERIES = 256
 VARIANTS = {
     "V1: remove the easiest": "v1",
     "V2: replace the easiest": "v2",
-    "V3: random labelled": "v3",
-    "V4: mix labelled": "v4",
+    "V3: random labeled": "v3",
+    "V4: mix labeled": "v4",
     "V5: mix the easiest": "v5",
-    "V6: mix with the nearest labelled": "v6",
+    "V6: mix with the nearest labeled": "v6",
     "HNG": "",
 }
 
@@ -66,8 +66,8 @@ def measured(run: Run, seed: int) -> list[dict[str, Any]]:
     features = F.normalize(torch.from_numpy(np.array(run.features, dtype=np.float32)), dim=1)
     new = torch.from_numpy(np.array(run.new))
     draw = torch.Generator().manual_seed(seed)
-    unlabelled, labelled = (part[torch.randperm(len(part), generator=draw)] for part in (features[new], features[~new]))
-    z, queue_u, queue_l = unlabelled[:QUERIES], unlabelled[QUERIES:], labelled
+    unlabeled, labeled = (part[torch.randperm(len(part), generator=draw)] for part in (features[new], features[~new]))
+    z, queue_u, queue_l = unlabeled[:QUERIES], unlabeled[QUERIES:], labeled
     rows = []
     for title, name in VARIANTS.items():
         config = HNGSettings(variant=name)  # type: ignore[arg-type]

@@ -266,7 +266,7 @@ def _usage(root: int) -> tuple[float, float]:
 
 
 def _accuracy(new: Path, labels: Path) -> float | None:
-    """Clustering accuracy on the first shards that are labelled."""
+    """Clustering accuracy on the first shards that are labeled."""
     from unveil.metrics import clustering_accuracy
 
     truth, found, number_of = [], [], dict[str, int]()

@@ -43,7 +43,7 @@ def augment(picture: Image.Image, draw: random.Random, shift: int = 4) -> Image.
 
 
 def to_tensor(picture: Image.Image) -> Tensor:
-    """(3, h, w), normalised."""
+    """(3, h, w), normalized."""
     x = torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous().float().div(255)
     return x.sub(torch.tensor(MEAN).view(-1, 1, 1)).div(torch.tensor(STD).view(-1, 1, 1))
 
@@ -70,9 +70,9 @@ def hard_negatives(
     easy: Tensor | None = None,
     drawn: Tensor | None = None,
 ) -> Tensor:
-    """Cosines (B, k_hard) to the hardest mixtures: sample by sample, every mixed vector built and normalised.
+    """Cosines (B, k_hard) to the hardest mixtures: sample by sample, every mixed vector built and normalized.
 
-    z and the queues are normalised. `easy` (B, k) and `drawn` (B, rounds, k) replace sort and draw in tests.
+    z and the queues are normalized. `easy` (B, k) and `drawn` (B, rounds, k) replace sort and draw in tests.
     """
     found = []
     for i in range(len(z)):
@@ -80,15 +80,15 @@ def hard_negatives(
         negatives, mixed = queue_u[order], []
         for turn in range(rounds):
             chosen = torch.randperm(len(queue_l), device=z.device)[: len(order)] if drawn is None else drawn[i, turn]
-            labelled = queue_l[chosen]
-            mixed += [(negatives + 2 * labelled) / 3, (2 * negatives + labelled) / 3]
+            labeled = queue_l[chosen]
+            mixed += [(negatives + 2 * labeled) / 3, (2 * negatives + labeled) / 3]
         cosines = z[i] @ unit(torch.cat(mixed)).T
         found.append(cosines.sort(descending=True).values[:k_hard])
     return torch.stack(found)
 
 
 def logits_of(z: Tensor, z_hat: Tensor, queue: Tensor, temperature: float) -> Tensor:
-    """(B, 1 + M): cosines to the second view and to the queue, over the temperature. All normalised."""
+    """(B, 1 + M): cosines to the second view and to the queue, over the temperature. All normalized."""
     view = (z * z_hat.detach()).sum(dim=1, keepdim=True)
     return torch.cat([view, z @ queue.clone().detach().T], dim=1) / temperature
 
@@ -96,7 +96,7 @@ def logits_of(z: Tensor, z_hat: Tensor, queue: Tensor, temperature: float) -> Te
 def neighborhood(
     z: Tensor, z_hat: Tensor, queue: Tensor, *, k: int, hard: Tensor | None = None, temperature: float = 0.05
 ) -> Tensor:
-    """Targets from a full sort of all logits, then the second view's own overwritten. z, z_hat normalised."""
+    """Targets from a full sort of all logits, then the second view's own overwritten. z, z_hat normalized."""
     alpha, logits = 0.2, logits_of(z, z_hat, queue, temperature)
     targets = torch.zeros_like(logits)
     targets.scatter_(1, logits.detach().sort(dim=1, descending=True).indices[:, :k], (1 - alpha) / k)
@@ -110,7 +110,7 @@ def neighborhood(
 def supervised(
     z: Tensor, z_hat: Tensor, y: Tensor, queue: Tensor, queue_y: Tensor, *, temperature: float = 0.05
 ) -> Tensor:
-    """Targets row by row: the second view and the queue entries of the same class. z, z_hat normalised."""
+    """Targets row by row: the second view and the queue entries of the same class. z, z_hat normalized."""
     logits = logits_of(z, z_hat, queue, temperature)
     targets = torch.zeros_like(logits)
     for i in range(len(z)):
@@ -122,7 +122,7 @@ def supervised(
 
 
 def pair_bce(z: Tensor, p: Tensor, p_hat: Tensor, threshold: float = 0.95) -> Tensor:
-    """All n² ordered pairs, laid out one below the other. z normalised."""
+    """All n² ordered pairs, laid out one below the other. z normalized."""
     n, cosines = len(p), z.detach() @ z.detach().T
     positive = (cosines > threshold).flatten()
     first, second = p.repeat(n, 1), p_hat.repeat(1, n).view(n * n, -1)
@@ -131,7 +131,7 @@ def pair_bce(z: Tensor, p: Tensor, p_hat: Tensor, threshold: float = 0.95) -> Te
 
 
 def sgd(net: nn.Module, lr: float, weight_decay: float, *, nesterov: bool = False) -> torch.optim.SGD:
-    """The plain optimiser, one parameter after the other."""
+    """The plain optimizer, one parameter after the other."""
     return torch.optim.SGD(
         net.parameters(), lr, 0.9, weight_decay=weight_decay, nesterov=nesterov, foreach=False, fused=False
     )
@@ -168,7 +168,7 @@ class Discovery:
         self.k1, self.k_easy, self.device, self.draw = int(queue / novel / 2), k_easy, device, random.Random(0)
 
     def step(self, pictures: Pictures, labels: Tensor) -> Tensor:
-        """One step from pixels to weights; `labels` are -1 for unlabelled pictures."""
+        """One step from pixels to weights; `labels` are -1 for unlabeled pictures."""
         x, x_hat = (view.to(self.device) for view in views(pictures, self.draw))
         z, known, novel = self.net(x)
         z_hat, known_hat, novel_hat = self.net(x_hat)
@@ -182,16 +182,16 @@ class Discovery:
         self, z: Tensor, z_hat: Tensor, known: Tensor, known_hat: Tensor, novel: Tensor, novel_hat: Tensor, y: Tensor
     ) -> Tensor:
         """All terms with the published weights, at the end of the ramp; the queues take up the first view."""
-        labelled, z, z_hat = y >= 0, unit(z), unit(z_hat)
+        labeled, z, z_hat = y >= 0, unit(z), unit(z_hat)
         p, p_hat, q, q_hat = (logits.softmax(dim=1) for logits in (novel, novel_hat, known, known_hat))
-        u, l = z[~labelled], z[labelled]  # noqa: E741
-        loss = F.cross_entropy(known[labelled], y[labelled]) + pair_bce(u, p[~labelled], p_hat[~labelled])
+        u, l = z[~labeled], z[labeled]  # noqa: E741
+        loss = F.cross_entropy(known[labeled], y[labeled]) + pair_bce(u, p[~labeled], p_hat[~labeled])
         loss = loss + 5.0 * sigmoid_rampup(50, 50) * (F.mse_loss(q, q_hat) + F.mse_loss(p, p_hat))
         hard = hard_negatives(u, self.queue_u.features, self.queue_l.features, k_easy=self.k_easy)
-        loss = loss + neighborhood(u, z_hat[~labelled], self.queue_u.features, k=self.k1, hard=hard)
-        loss = loss + 0.1 * supervised(l, z_hat[labelled], y[labelled], self.queue_l.features, self.queue_l.labels)
+        loss = loss + neighborhood(u, z_hat[~labeled], self.queue_u.features, k=self.k1, hard=hard)
+        loss = loss + 0.1 * supervised(l, z_hat[labeled], y[labeled], self.queue_l.features, self.queue_l.labels)
         self.queue_u.push(u)
-        self.queue_l.push(l, y[labelled])
+        self.queue_l.push(l, y[labeled])
         return loss
 
 

@@ -10,7 +10,7 @@ Record = dict[str, Any]
 Records = dict[str, dict[str, list[Record]]]
 """By task and kind."""
 MANY_ROWS = 2000
-"""The spread over seeds is asked of tasks with more unlabelled rows than this."""
+"""The spread over seeds is asked of tasks with more unlabeled rows than this."""
 WIDE = 0.15
 """A forecast that may be off by more than this has to say that the accuracy is hardly known."""
 
@@ -119,12 +119,12 @@ def _spread(records: Records) -> Iterable[Row]:
     spreads = {
         task: 100 * pstdev(record["acc"] for record in kinds["given"])
         for task, kinds in records.items()
-        if kinds["given"][0]["rows"]["unlabelled"] > MANY_ROWS and len(kinds["given"]) > 1
+        if kinds["given"][0]["rows"]["unlabeled"] > MANY_ROWS and len(kinds["given"]) > 1
     }
     if spreads:
         task = max(spreads, key=lambda name: spreads[name])
         yield (
-            f"spread over seeds, more than {MANY_ROWS:,} unlabelled rows",
+            f"spread over seeds, more than {MANY_ROWS:,} unlabeled rows",
             "1.5 at most",
             f"{spreads[task]:.1f} at most ({task})",
             spreads[task] <= 1.5,

@@ -5,7 +5,7 @@ One set of defaults for every task of `benchmarks.own_tasks`, five seeds. A reco
 - `peers`: k-means, UMAP, HDBSCAN and others, told the number of novel classes where they can be;
 - `given`: NovelClassDiscovery, told the number too;
 - `auto`: NovelClassDiscovery, which estimates the number;
-- `general`: half of the rows of the known classes are unlabelled too, and the number of new classes is given, then
+- `general`: half of the rows of the known classes are unlabeled too, and the number of new classes is given, then
   estimated; beside semi-supervised k-means and label spreading.
 
 Records that are there are not made again. Novel labels are used for scoring alone. `--bars` prints what is to be
@@ -61,7 +61,7 @@ def _resident(name: str) -> int:
 
 
 def of_peers(drawn: Drawn, kind: str, seed: int) -> Record:
-    """Every peer on the unlabelled rows alone, but for UMAP with labels, which sees all rows."""
+    """Every peer on the unlabeled rows alone, but for UMAP with labels, which sees all rows."""
     x, y, truth, hidden = peers.usual_scaling(drawn.x, kind), drawn.y, drawn.truth, drawn.hidden
     found: Record = {}
 
@@ -110,7 +110,7 @@ def of_novel(drawn: Drawn, n_novel: int | str, seed: int) -> Record:
 
 
 def of_general(drawn: Drawn, kind: str, seed: int) -> Record:
-    """Known classes among the unlabelled rows, scored over all of them under one assignment."""
+    """Known classes among the unlabeled rows, scored over all of them under one assignment."""
     mixed = with_known_classes(drawn, seed)
     known = np.unique(drawn.y[~drawn.hidden])
     names = np.concatenate([known, np.setdiff1d(drawn.truth, known)])
@@ -129,7 +129,7 @@ def of_general(drawn: Drawn, kind: str, seed: int) -> Record:
         found[name] = {**scores(labels), **used.to_json()}
     records = {}
     for key, n_novel in (("given", count), ("auto", "auto")):
-        fitted, records[key] = of_unveil(mixed, n_novel, seed, known_in_unlabelled=True)
+        fitted, records[key] = of_unveil(mixed, n_novel, seed, known_in_unlabeled=True)
         records[key] |= scores(fitted.labels_[mixed.hidden])
     return {"scores": found, **records}
 
@@ -153,7 +153,7 @@ def measure(task: str, kind: str, seed: int, rows: int) -> Record:
         "kind": kind,
         "seed": seed,
         "held_out": task in HELD_OUT,
-        "rows": {"labelled": int((~drawn.hidden).sum()), "unlabelled": int(drawn.hidden.sum())},
+        "rows": {"labeled": int((~drawn.hidden).sum()), "unlabeled": int(drawn.hidden.sum())},
         "classes": {"known": len(np.unique(drawn.y)) - 1, "novel": drawn.n_novel},
         **parts[kind](),
         "environment": environment(recipe.load("vectors")),

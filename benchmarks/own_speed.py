@@ -1,6 +1,6 @@
 """How long a fit on vectors takes, and how much memory: `python -m benchmarks.own_speed --out results/own-speed.json`.
 
-Float32 vectors of 512 numbers in a memory-mapped file, 10 known and 10 novel classes, half of the rows labelled, the
+Float32 vectors of 512 numbers in a memory-mapped file, 10 known and 10 novel classes, half of the rows labeled, the
 number of novel classes given, everything else as it is by default. Each size is a process of its own; memory is the
 highest resident size above that before the fit, and the file's own pages count too, as the system counts them.
 """

@@ -24,14 +24,14 @@ def given(records: Records) -> str:
         scores = [f"{ours:.1f} ± {_spread(kinds['given'], 'acc'):.1f}"]
         scores += [_bold(peers[name], max(peers.values())) for name in names]
         first = kinds["given"][0]
-        size, seeds, gap = f"{first['rows']['unlabelled']:,}", str(len(kinds["given"])), ours - max(peers.values())
+        size, seeds, gap = f"{first['rows']['unlabeled']:,}", str(len(kinds["given"])), ours - max(peers.values())
         rows.append([_title(first), _classes(first), size, seeds, *scores, f"{gap:+.1f}"])
         means.append((task, [ours, *(peers[name] for name in names)]))
     for words, wanted in (("mean, balanced", False), ("mean, unbalanced", True)):
         some = [values for task, values in means if is_unbalanced(task) == wanted]
         if some:
             rows.append([words, "", "", "", *(f"{fmean(column):.1f}" for column in zip(*some, strict=True)), ""])
-    return _table(["", "known + novel", "unlabelled", "seeds", "unveil", *names, "to the best peer"], rows)
+    return _table(["", "known + novel", "unlabeled", "seeds", "unveil", *names, "to the best peer"], rows)
 
 
 OTHERS = ("k-means", "UMAP + k-means", "UMAP + HDBSCAN")
@@ -109,7 +109,7 @@ def forecasts(records: Records) -> str:
 
 
 def general(records: Records) -> str:
-    """Known classes among the unlabelled rows: accuracy over all, old and new ones."""
+    """Known classes among the unlabeled rows: accuracy over all, old and new ones."""
     parts = ("all", "old", "new")
     rows, names = [], list[str]()
     for _, kinds in _ordered(records):
@@ -147,7 +147,7 @@ def costs(records: Records) -> str:
 
 
 def _many(record: Record) -> bool:
-    return int(record["rows"]["unlabelled"]) >= 4000
+    return int(record["rows"]["unlabeled"]) >= 4000
 
 
 def _median(records: Sequence[Record], key: str) -> float:

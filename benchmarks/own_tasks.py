@@ -1,6 +1,6 @@
 """The tasks of `benchmarks.own_data`: real data sets whose classes are in part hidden, with one draw of rows each.
 
-At most `rows` labelled and as many unlabelled rows of each. Embeddings are of EfficientNet-Lite0 (photographs) and of
+At most `rows` labeled and as many unlabeled rows of each. Embeddings are of EfficientNet-Lite0 (photographs) and of
 MiniLM (sentences); both are computed once and kept. `letter.npz` and `clinc150.tsv.gz` lie beside the other data sets.
 """
 
@@ -162,16 +162,16 @@ def draw(spec: TaskSpec, rows: int) -> Drawn:
     novel = np.isin(truth, list(spec.novel(classes)))
     known = ~novel if spec.known is None else np.isin(truth, list(spec.known(classes)))
     order = np.random.default_rng(0).permutation(len(truth))
-    unlabelled = order[novel[order]]
+    unlabeled = order[novel[order]]
     if spec.sizes != "equal":
-        unlabelled = _unbalanced(unlabelled, truth, spec.sizes)
-    chosen = np.concatenate([order[known[order]][:rows], unlabelled[:rows]])
+        unlabeled = _unbalanced(unlabeled, truth, spec.sizes)
+    chosen = np.concatenate([order[known[order]][:rows], unlabeled[:rows]])
     x = vectors_of(items.take(chosen), spec.size)
     return Drawn(x, np.where(novel[chosen], -1, truth[chosen]), truth[chosen])
 
 
 def with_known_classes(drawn: Drawn, seed: int) -> Drawn:
-    """Every second labelled row loses its label, so that known classes are among the unlabelled rows."""
+    """Every second labeled row loses its label, so that known classes are among the unlabeled rows."""
     return replace(drawn, y=np.where(np.random.default_rng(seed).random(len(drawn.y)) < 0.5, -1, drawn.y))
 
 

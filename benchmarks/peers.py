@@ -22,7 +22,7 @@ MOST_SPECTRAL = 10_000
 
 
 def usual_scaling(x: Vectors, kind: str) -> Vectors:
-    """What people would do first: embeddings at unit length, standardised columns of tables, pixels as they are."""
+    """What people would do first: embeddings at unit length, standardized columns of tables, pixels as they are."""
     if kind == "embeddings":
         return unit_rows(x)
     if kind == "table":
@@ -42,7 +42,7 @@ def hdbscan(x: Vectors, clusters: int, seed: int) -> Labels:
 def gaussian_mixture(x: Vectors, clusters: int, seed: int) -> Labels:
     rows = x - x.mean(axis=0)
     rows = rows @ np.linalg.svd(rows, full_matrices=False)[2][:32].T
-    rows = rows / rows.std()  # so that the regularisation means the same for pixels and for embeddings
+    rows = rows / rows.std()  # so that the regularization means the same for pixels and for embeddings
     mixture = GaussianMixture(clusters, covariance_type="full", reg_covar=1e-3, n_init=2, random_state=seed)
     return mixture.fit_predict(rows)
 
@@ -84,16 +84,16 @@ FIND_THEIR_NUMBER = ("UMAP + HDBSCAN", "EVoC")
 
 
 def semi_supervised_kmeans(x: Vectors, y: Labels, novel: int, seed: int) -> Labels:
-    """k-means of all rows, of which labelled ones stay in their class."""
+    """k-means of all rows, of which labeled ones stay in their class."""
     classes, known = np.unique(y[y >= 0], return_inverse=True)
     return semi_kmeans(x[y < 0], x[y >= 0], known, len(classes) + novel, seed).labels
 
 
 def label_spreading(x: Vectors, y: Labels, novel: int, seed: int) -> Labels:
-    """Labels spread over neighbors; of the unlabelled rows, as many as k-means puts into new clusters are new.
+    """Labels spread over neighbors; of the unlabeled rows, as many as k-means puts into new clusters are new.
 
     Label spreading has no new classes. k-means with as many clusters as there are classes in all says which rows lie
-    in clusters without labelled rows; these rows keep their cluster, and all others the label that spread to them.
+    in clusters without labeled rows; these rows keep their cluster, and all others the label that spread to them.
     """
     classes, known = np.unique(y[y >= 0], return_inverse=True)
     given = np.full(len(y), -1)
@@ -104,7 +104,7 @@ def label_spreading(x: Vectors, y: Labels, novel: int, seed: int) -> Labels:
         labels = spread.fit(x, given).transduction_[y < 0]
     clusters = KMeans(len(classes) + novel, n_init=10, random_state=seed).fit_predict(x)
     share = np.bincount(clusters, y >= 0, len(classes) + novel) / np.maximum(np.bincount(clusters), 1)
-    new = np.argsort(share)[:novel]  # the clusters with the smallest share of labelled rows
+    new = np.argsort(share)[:novel]  # the clusters with the smallest share of labeled rows
     own = clusters[y < 0]
     place = np.full(len(share), -1)
     place[new] = len(classes) + np.arange(novel)

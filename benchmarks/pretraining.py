@@ -21,7 +21,7 @@ from unveil.training.loop import step_on
 
 
 class Pretraining:
-    """Rotation steps on random labelled images, as the training loop runs them."""
+    """Rotation steps on random labeled images, as the training loop runs them."""
 
     def __init__(
         self,

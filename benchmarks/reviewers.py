@@ -47,7 +47,7 @@ ANSWERS = (0, 5, 10, 20, 40)
 COUNTS = (0.7, 1.4)
 """The number of clusters as a share of the right one: reviewers are needed where it is wrong."""
 ROWS = 1000
-"""Most labelled and most unlabelled rows of a task."""
+"""Most labeled and most unlabeled rows of a task."""
 KINDS = ("known", "merge", "split", "doubtful")
 Labels = NDArray[np.int64]
 
@@ -168,7 +168,7 @@ def continued(state: State, x: NDArray[np.float32], seed: int) -> Labels:
     if given.all():
         return labels
     left = len(np.unique(labels[~given]))
-    model = NovelClassDiscovery(n_novel=left, known_in_unlabelled=True, rehearsals=0, random_state=seed)
+    model = NovelClassDiscovery(n_novel=left, known_in_unlabeled=True, rehearsals=0, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(x, np.where(given, labels, -1))
@@ -182,7 +182,7 @@ def criteria(run: Run, truth: Labels) -> Iterator[tuple[str, bool, dict[str, flo
     """Kind, the right answer, and the values of several criteria, of every question at the start."""
     state, scores, reviewer = State(run), EditedScores(run), Reviewer(truth)
     x = unit_rows(np.asarray(run.features))
-    labelled, questions = ~run.new, Questions(run, scores)
+    labeled, questions = ~run.new, Questions(run, scores)
     for question in questions.about(state):
         if question.kind == "doubtful":
             continue
@@ -191,7 +191,7 @@ def criteria(run: Run, truth: Labels) -> Iterator[tuple[str, bool, dict[str, flo
         else:
             other = question.clusters[1]
             a = x[state.labels == question.clusters[0]]
-            b = x[(state.labels == other) & labelled] if question.kind == "known" else x[state.labels == other]
+            b = x[(state.labels == other) & labeled] if question.kind == "known" else x[state.labels == other]
         own = x[state.labels == question.clusters[0]]
         cosine = float(mean_direction(a) @ mean_direction(b))
         values = {
@@ -211,7 +211,7 @@ def runs(name: str, seed: int, folder: Path) -> Iterator[tuple[float, Run, Label
     truth = np.array([place.get(label, label + len(known)) for label in drawn.truth.tolist()])
     for share in COUNTS:
         n_novel = max(2, round(share * len(np.setdiff1d(drawn.truth, known))))
-        model = NovelClassDiscovery(n_novel=n_novel, known_in_unlabelled=True, rehearsals=0, random_state=seed)
+        model = NovelClassDiscovery(n_novel=n_novel, known_in_unlabeled=True, rehearsals=0, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model.fit(drawn.x, drawn.y)

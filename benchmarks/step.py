@@ -59,10 +59,10 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
     def unveil_ncl() -> None:
         assert fast.products is not None
         q, queues = F.normalize(z, dim=1), (fast.queue_u.filled(), fast.queue_l.filled())
-        cosines, to_labelled = (q @ queue.T for queue in queues)
+        cosines, to_labeled = (q @ queue.T for queue in queues)
         hard = _hard_negatives(
             cosines,
-            to_labelled,
+            to_labeled,
             queues,
             k_easy=config.k_easy,
             k_hard=config.k_hard,
@@ -81,7 +81,7 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
             hard=hard,
             view_among_neighbors=False,
         ).backward()
-        fast.push(z.detach(), z_hat, y, to_labelled.detach())
+        fast.push(z.detach(), z_hat, y, to_labeled.detach())
 
     times = alternate({"literal": literal_ncl, "unveil": unveil_ncl}, device, rounds=sizes.rounds)
     yield against("NCL + HNG, forward + backward", times, "unveil", 25)
@@ -107,7 +107,7 @@ def contrastive(sizes: Sizes, device: torch.device) -> Iterator[Row]:
 
 
 def augmentation(sizes: Sizes, device: torch.device) -> Iterator[Row]:
-    """Two augmented views of a batch, normalised."""
+    """Two augmented views of a batch, normalized."""
     config = sizes.settings()
     pictures = rng.numpy(0, "pictures").integers(0, 256, (sizes.items, SIDE, SIDE, 3), dtype=np.uint8)
     views = make_views(Items.of(pictures), config.data, config.augment, device, workers=0)

@@ -190,7 +190,7 @@ def growth(path: Path) -> str:
         sizes, exponent = f"{first['value']:,} – {last['value']:,}", f"{curve['exponents']['seconds']['fitted']:.2f}"
         lines.append(f"| {curve['axis']} | {sizes} | {ms} | {exponent} | {peak} | {kept} |")
     large = record["imagenet"]
-    sizes = f"batch {large['batch']}, queues {large['queue']:,} and {large['queue_labelled']:,}"
+    sizes = f"batch {large['batch']}, queues {large['queue']:,} and {large['queue_labeled']:,}"
     cells = [f"ImageNet: {sizes}", "", f"{1e3 * large['seconds']:.0f}", ""]
     lines.append(f"| {' | '.join([*cells, *(f'{large[key] / 1e6:.0f}' for key in ('peak', 'state'))])} |")
     return "\n".join(lines)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 def blobs(classes: int, each: int, seed: int = 0, apart: float = 6.0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """`each` points around every one of `classes` centres in eight dimensions, and their classes."""
+    """`each` points around every one of `classes` centers in eight dimensions, and their classes."""
     draw = np.random.default_rng(seed)
     centers = draw.normal(size=(classes, 8)) * apart
     y = np.repeat(np.arange(classes), each)

@@ -89,7 +89,7 @@ def trained(method: str, *overrides: str) -> dict[str, Any]:
             history = stages.discovery_stage(training)
         finally:
             stages.make_method = make
-    z = features(training.model, training.views, training.task.unlabelled)
+    z = features(training.model, training.views, training.task.unlabeled)
     queues = [name for name in ("queue_u", "queue_l") if hasattr(made[0], name)]
     return {
         "losses": kept,

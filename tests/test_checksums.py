@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
-from safetensors.numpy import save as serialise
+from safetensors.numpy import save as serialize
 
 from unveil import checksums, files
 from unveil.errors import DamagedError, UnveilError
@@ -75,7 +75,7 @@ def test_a_file_is_read_again_only_when_it_has_changed(tmp_path: Path, monkeypat
 def test_a_sealed_file_shows_every_flipped_bit(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     tensors = {"x": np.arange(3, dtype=np.float32)}
-    path.write_bytes(checksums.sealed(serialise(tensors, metadata={"note": "n", **checksums.METADATA})))
+    path.write_bytes(checksums.sealed(serialize(tensors, metadata={"note": "n", **checksums.METADATA})))
     checksums.check_sealed(path)
     assert load_file(path)["x"].tolist() == [0, 1, 2]
     whole = path.read_bytes()
@@ -97,7 +97,7 @@ def test_a_sealed_file_shows_every_flipped_bit(tmp_path: Path) -> None:
 
 
 def test_a_sealed_file_of_an_older_version_has_no_checksum(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(serialise({"x": np.zeros(2, dtype=np.float32)}))
+    (tmp_path / "a").write_bytes(serialize({"x": np.zeros(2, dtype=np.float32)}))
     checksums.check_sealed(tmp_path / "a")
 
 

@@ -30,7 +30,7 @@ REFERENCE_CODE: dict[str, dict[str, Any]] = {
     "cifar10": EVERYWHERE | {"discovery.milestones": [169], "method.k_easy": 50},
     "cifar100": EVERYWHERE | {"discovery.milestones": [169]},
     "imagenet": EVERYWHERE
-    | {"discovery.milestones": [29, 59, 89], "method.queue": 3000, "method.queue_labelled": 30000},
+    | {"discovery.milestones": [29, 59, 89], "method.queue": 3000, "method.queue_labeled": 30000},
 }
 """The values of the published code where they differ from the text."""
 
@@ -142,7 +142,7 @@ def test_overrides_take_the_type_of_their_key(override: str, table: str, key: st
 
 def test_none_unsets_what_may_be_unset_and_nothing_else() -> None:
     assert recipe.load("imagenet", ["data.novel=none"]).data.novel is None
-    assert recipe.load("imagenet", ["discovery.labelled_per_batch=None"]).discovery.labelled_per_batch is None
+    assert recipe.load("imagenet", ["discovery.labeled_per_batch=None"]).discovery.labeled_per_batch is None
     assert "'method.alpha' is None, expected a number" in error("method.alpha=none")
     assert "did you mean 'alpha'?" in error("method.alpa=none")
 
@@ -177,7 +177,7 @@ def test_the_last_override_wins_and_an_override_makes_a_missing_table() -> None:
         ("rotation.epochs=-1", "rotation.epochs is -1: give 0 or more"),
         ("rotation.momentum=0", "rotation.nesterov needs momentum"),
         ("discovery.lr=nan", "discovery.lr is nan"),
-        ("discovery.labelled_per_batch=64", "in batches of 64: give 1 to 63"),
+        ("discovery.labeled_per_batch=64", "in batches of 64: give 1 to 63"),
         ("method.k1=-1", "method.k1 is -1"),
         ("method.mixes=[]", "method.mixes is []"),
         ("encoder.blocks=[1, 1]", "encoder.blocks is [1, 1]: give four"),

@@ -36,7 +36,7 @@ x_l, y_l, x_u = x[y < KNOWN], y[y < KNOWN], x[y >= KNOWN]
 
 
 def batch(size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Labelled rows, their labels, unlabelled rows."""
+    """Labeled rows, their labels, unlabeled rows."""
     some, others = torch.randint(len(x_l), (size,)), torch.randint(len(x_u), (size,))
     return x_l[some], y_l[some], x_u[others]
 
@@ -59,7 +59,7 @@ for _ in range(60):
     loss.backward()
     optimizer.step()
 
-# Stage 2 starts from k-means clusters of the unlabelled images
+# Stage 2 starts from k-means clusters of the unlabeled images
 encoder.eval()
 clusters = torch.from_numpy(KMeans(NOVEL, n_init=10, random_state=0).fit(x_u.numpy()).labels_).long()
 with torch.no_grad():
@@ -77,7 +77,7 @@ for step in range(STEPS):
     p, p_hat = novel_head(z_u).softmax(dim=1), novel_head(z_hat[split:]).softmax(dim=1)
     q, q_hat = known_head(z_l), known_head(z_hat[:split])
 
-    # The baseline: known classes, pairs of unlabelled rows, consistency of the two views (Eq. 5)
+    # The baseline: known classes, pairs of unlabeled rows, consistency of the two views (Eq. 5)
     loss = F.cross_entropy(q, labels) + pairwise_bce(p, p_hat, nearest_pairs(z_u, k=round(0.5 * len(z_u) / NOVEL)))
     loss = loss + 5 * (consistency(q.softmax(dim=1), q_hat.softmax(dim=1)) + consistency(p, p_hat))
     # Contrast with the neighbors in a queue of past features, and with mixtures of novel and known ones (Eq. 6-15)

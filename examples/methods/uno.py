@@ -28,7 +28,7 @@ x_l, y_l, x_u = x[y < KNOWN], y[y < KNOWN], x[y >= KNOWN]
 
 
 def batch(size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Labelled rows, their labels, unlabelled rows."""
+    """Labeled rows, their labels, unlabeled rows."""
     some, others = torch.randint(len(x_l), (size,)), torch.randint(len(x_u), (size,))
     return x_l[some], y_l[some], x_u[others]
 
@@ -58,7 +58,7 @@ for _ in range(60):
 
 
 def targets(novel: Tensor, labels: Tensor) -> Tensor:
-    """[known | novel]: the class of a labelled row, the pseudo-label of an unlabelled one."""
+    """[known | novel]: the class of a labeled row, the pseudo-label of an unlabeled one."""
     known = F.pad(F.one_hot(labels, KNOWN).float(), (0, novel.shape[1]))
     pseudo = sinkhorn(novel[len(labels) :] * TEMPERATURE)  # clusters of equal size
     return torch.cat([known, F.pad(pseudo, (KNOWN, 0))])

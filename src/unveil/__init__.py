@@ -1,4 +1,4 @@
-"""Novel class discovery: find new classes in unlabelled data, given labelled data of known classes."""
+"""Novel class discovery: find new classes in unlabeled data, given labeled data of known classes."""
 
 from importlib import import_module
 

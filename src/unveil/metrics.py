@@ -57,7 +57,7 @@ def open_accuracy(y_true: ArrayLike, y_pred: ArrayLike, known: int) -> dict[str,
 
 
 def clustering_scores(y_true: ArrayLike, y_pred: ArrayLike) -> dict[str, float]:
-    """ACC, normalised mutual information and adjusted Rand index; all are NaN of no items."""
+    """ACC, normalized mutual information and adjusted Rand index; all are NaN of no items."""
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score  # late: it takes a second
 
     accuracy = clustering_accuracy(y_true, y_pred)

@@ -22,8 +22,8 @@ class Data:
     """The novel classes, in the same forms (an int: the next n, with a minus the last n). Default: all the others."""
     n_novel: int | None = None
     """The number of novel classes where nobody knows them (own data); none: estimated."""
-    known_in_unlabelled: bool = False
-    """Unlabelled items may be of known classes too (own data)."""
+    known_in_unlabeled: bool = False
+    """Unlabeled items may be of known classes too (own data)."""
     per_class: int | None = None
     """Keep at most so many training items of each class."""
     imbalance: float = 1.0
@@ -39,10 +39,10 @@ class Data:
     """Vectors: then keep so many principal components of the training items."""
     scaling: Literal["feature", "common", "auto", "metric"] = "feature"
     """Vectors: divide each feature by its own spread, or all by one number, which keeps their proportions; auto: first
-    bring the vectors to unit length or standardise their columns, whichever suits the known classes better; metric:
+    bring the vectors to unit length or standardize their columns, whichever suits the known classes better; metric:
     scaling and whitening in which neighbors of hidden known classes are purest."""
     vector_scaling: Literal["auto", "unit", "standard", "none"] = "auto"
-    """With scaling auto or metric: bring vectors to unit length, standardise their columns, or leave them as they are;
+    """With scaling auto or metric: bring vectors to unit length, standardize their columns, or leave them as they are;
     auto: whichever suits the known classes best."""
     mean: tuple[float, ...] = (0.5,)
     """Subtracted from each channel after scaling pixels to [0, 1]."""
@@ -75,7 +75,7 @@ class Augment:
     """Random resized crop: the range of the area that is kept."""
     jitter: float = 0.0
     """Strength of brightness, contrast and saturation changes."""
-    grey: float = 0.0
+    gray: float = 0.0
     """Share of the views that lose their colors."""
     size: int | None = None
     """Side of a view in pixels; needed for image files."""
@@ -98,7 +98,7 @@ class Augment:
         expect(0 < low <= high <= 1, f"crop is [{low}, {high}]: give two rising shares of the area, such as [0.5, 1.0]")
         expect(self.jitter >= 0, f"jitter is {self.jitter}: give 0 or more")
         expect(self.noise >= 0, f"noise is {self.noise}: give 0 or more")
-        expect(0 <= self.grey <= 1, f"grey is {self.grey}: give a share from 0 to 1")
+        expect(0 <= self.gray <= 1, f"gray is {self.gray}: give a share from 0 to 1")
         for name, share in (("dropout", self.dropout), ("mix", self.mix)):
             expect(0 <= share < 1, f"{name} is {share}: give a share from 0 up to 1")
 
@@ -201,7 +201,7 @@ class Rotation(Stage):
         )
         expect(
             self.rotations != "upright" or self.views_weight > 0,
-            "rotations is upright, so that nothing is learned from unlabelled images: set views_weight=1",
+            "rotations is upright, so that nothing is learned from unlabeled images: set views_weight=1",
         )
 
 
@@ -214,7 +214,7 @@ class Supervised(Stage):
     train: Literal["tail", "all"] = "tail"
     """`all` also trains the trunk, where no rotation stage came before."""
     closed_form: bool = False
-    """Compute the known head instead of training it, by class means or by a vote of neighbors, whichever recognises
+    """Compute the known head instead of training it, by class means or by a vote of neighbors, whichever recognizes
     known items better; for an encoder that does not train."""
 
 
@@ -225,18 +225,18 @@ class Discovery(Stage):
     table: ClassVar[str] = "discovery"
     method: str = "ncl-hng"
     """A name of `unveil.methods.catalog`."""
-    labelled_per_batch: int | None = None
-    """Labelled samples in each batch; None mixes both kinds at their natural ratio."""
-    unlabelled_batch: int | None = None
-    """Methods that use no labelled items (kcl, mcl, dtc): samples in a batch, and an epoch is one pass over the
-    unlabelled items. None: the same unlabelled items in the same number of batches as other methods get."""
+    labeled_per_batch: int | None = None
+    """Labeled samples in each batch; None mixes both kinds at their natural ratio."""
+    unlabeled_batch: int | None = None
+    """Methods that use no labeled items (kcl, mcl, dtc): samples in a batch, and an epoch is one pass over the
+    unlabeled items. None: the same unlabeled items in the same number of batches as other methods get."""
     novel_head: Literal["random", "kmeans", "inputs", "neighbors", "weights"] = "random"
     """How the novel head starts: at random (paper), from k-means clusters of the features, or of what goes into the
     part that trains, which is better where that part knows little yet; neighbors: from the clusters that the method
     neighbor-consensus finds in the features, for classes that are no round clouds; weights: as in the file
     `encoder.weights`."""
     trunk_batchnorm: Literal["fixed", "training"] = "fixed"
-    """BatchNorm of the frozen trunk. fixed: it keeps the statistics of pre-training. training: it normalises by each
+    """BatchNorm of the frozen trunk. fixed: it keeps the statistics of pre-training. training: it normalizes by each
     batch, and its running statistics move (published code)."""
     guard: bool = False
     """Act where clusters are about to die or all features to become the same: start the novel head again from k-means,
@@ -244,13 +244,13 @@ class Discovery(Stage):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        each = self.labelled_per_batch
+        each = self.labeled_per_batch
         expect(
             each is None or 1 <= each < self.batch,
-            f"labelled_per_batch is {each} in batches of {self.batch}: give 1 to {self.batch - 1}",
+            f"labeled_per_batch is {each} in batches of {self.batch}: give 1 to {self.batch - 1}",
         )
-        alone = self.unlabelled_batch
-        expect(alone is None or alone >= 2, f"unlabelled_batch is {alone}: give 2 or more, or none")
+        alone = self.unlabeled_batch
+        expect(alone is None or alone >= 2, f"unlabeled_batch is {alone}: give 2 or more, or none")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 @pytest.fixture
 def halves(tmp_path: Path) -> tuple[str, str]:
-    """Six classes, the first four of them labelled."""
+    """Six classes, the first four of them labeled."""
     x, y = blobs(6, 25)
     np.savez(tmp_path / "known.npz", X=x[y < 4], y=y[y < 4])
     np.savez(tmp_path / "new.npz", X=x[y >= 4])
@@ -62,5 +62,5 @@ def test_demo(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
 def test_shells_complete_commands_and_options(tmp_path: Path) -> None:
     for shell in ("bash", "zsh", "fish"):
         script = app.generate_completion(shell=shell)  # type: ignore[arg-type]
-        for word in ("discover", "doctor", "n-novel", "known-in-unlabelled"):
+        for word in ("discover", "doctor", "n-novel", "known-in-unlabeled"):
             assert word in script, (shell, word)

@@ -53,7 +53,7 @@ def test_tables_from_the_command_line(unveil: Call, tmp_path: Path) -> None:
         (("discover", "nothing", "nowhere"), "nothing"),
         (("discover", "known.csv", "nowhere.npy"), "there is no file or folder nowhere.npy"),
         (("discover", "known.csv", "new.csv", "--classes", "few"), "give a whole number of 1 or more, or auto"),
-        (("discover", "known.csv", "new.csv", "--classes", "99"), "99 novel classes in 4 unlabelled items"),
+        (("discover", "known.csv", "new.csv", "--classes", "99"), "99 novel classes in 4 unlabeled items"),
         (("discover", "known.csv", "wide.npy"), "give items of one kind and size"),
         (("discover", "known.csv", "empty"), "holds no images"),
         (("predict", "nowhere", "new.csv"), "no finished discovery"),

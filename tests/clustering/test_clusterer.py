@@ -1,4 +1,4 @@
-"""Every clusterer: clusters of the unlabelled rows, how sure it is, and a head that labels new rows."""
+"""Every clusterer: clusters of the unlabeled rows, how sure it is, and a head that labels new rows."""
 
 from pathlib import Path
 

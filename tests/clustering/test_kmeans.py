@@ -19,14 +19,14 @@ def test_kmeans_finds_blobs_also_from_a_sample(monkeypatch: pytest.MonkeyPatch) 
     assert found.inertia == pytest.approx(expected, rel=1e-3)
 
 
-def test_labelled_rows_keep_their_class_and_new_ones_follow() -> None:
+def test_labeled_rows_keep_their_class_and_new_ones_follow() -> None:
     x, y = blobs(6, 40)
     known = y < 3
-    labelled = known & (np.arange(len(y)) % 2 == 0)
-    found = cluster.semi_kmeans(x[~labelled], x[labelled], y[labelled], 6, 0)
-    assert clustering_accuracy(y[~labelled], found.labels) == 1.0
-    old = y[~labelled] < 3
-    assert np.array_equal(found.labels[old], y[~labelled][old])  # the first clusters are the known classes
+    labeled = known & (np.arange(len(y)) % 2 == 0)
+    found = cluster.semi_kmeans(x[~labeled], x[labeled], y[labeled], 6, 0)
+    assert clustering_accuracy(y[~labeled], found.labels) == 1.0
+    old = y[~labeled] < 3
+    assert np.array_equal(found.labels[old], y[~labeled][old])  # the first clusters are the known classes
 
 
 def test_labels_decide_where_the_data_alone_do_not() -> None:

@@ -1,4 +1,4 @@
-"""The known head that is computed: planes or neighbors, whichever recognises known items better."""
+"""The known head that is computed: planes or neighbors, whichever recognizes known items better."""
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ def test_the_better_of_planes_and_neighbors_is_taken() -> None:
     assert (head(torch.from_numpy(points)).argmax(dim=1).numpy() == half).mean() > 0.98
 
 
-def test_a_class_without_rows_is_never_recognised() -> None:
+def test_a_class_without_rows_is_never_recognized() -> None:
     x, y = blobs(3, 60, apart=0.8)
     for head in (mean_head(x, y, 5), known_head(x[:20], y[:20], 5, 0)):
         assert int(head(torch.from_numpy(x)).argmax(dim=1).max()) < 3

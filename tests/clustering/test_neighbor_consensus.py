@@ -128,9 +128,9 @@ def test_digits_by_default(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
 
 
-def test_known_classes_among_the_unlabelled_items_are_for_other_methods() -> None:
+def test_known_classes_among_the_unlabeled_items_are_for_other_methods() -> None:
     x, y = blobs(4, 40)
-    fit = NovelClassDiscovery(n_novel=1, method="uno", known_in_unlabelled=True, rehearsals=0)
+    fit = NovelClassDiscovery(n_novel=1, method="uno", known_in_unlabeled=True, rehearsals=0)
     with pytest.raises(UnveilError, match="looks for novel classes alone"):
         fit.fit(x, np.where(np.arange(len(y)) % 2, -1, y))
 

@@ -1,4 +1,4 @@
-"""Neighbor consensus with known classes among the unlabelled rows, from the outside."""
+"""Neighbor consensus with known classes among the unlabeled rows, from the outside."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ GIVEN = np.where((Y < 5) & (np.arange(len(Y)) % 2 == 0), Y, -1)
 
 @pytest.fixture(scope="module")
 def fitted() -> NovelClassDiscovery:
-    return NovelClassDiscovery(n_novel=5, known_in_unlabelled=True, rehearsals=1, random_state=0).fit(X, GIVEN)
+    return NovelClassDiscovery(n_novel=5, known_in_unlabeled=True, rehearsals=1, random_state=0).fit(X, GIVEN)
 
 
 def test_known_and_novel_digits_are_found(fitted: NovelClassDiscovery) -> None:
@@ -49,7 +49,7 @@ def test_new_rows_get_the_class_of_their_neighbors() -> None:
     x, y = blobs(6, 100)
     given = np.where((y < 3) & (np.arange(len(y)) % 2 == 0), y, -1)
     seen = np.arange(len(y)) % 5 > 0
-    fit = NovelClassDiscovery(n_novel=3, known_in_unlabelled=True, rehearsals=0, random_state=0)
+    fit = NovelClassDiscovery(n_novel=3, known_in_unlabeled=True, rehearsals=0, random_state=0)
     fit.fit(x[seen], given[seen])
     predicted = fit.predict(x[~seen])
     known = y[~seen] < 3
@@ -57,22 +57,22 @@ def test_new_rows_get_the_class_of_their_neighbors() -> None:
     assert clustering_accuracy(y[~seen], predicted) == 1.0
 
 
-@pytest.mark.parametrize("each", [1, 2, 5])  # a class with one labelled row has no labelled neighbors
-def test_few_labelled_rows(each: int) -> None:
+@pytest.mark.parametrize("each", [1, 2, 5])  # a class with one labeled row has no labeled neighbors
+def test_few_labeled_rows(each: int) -> None:
     x, y = blobs(6, 40)
     given = np.where((y < 3) & (np.arange(len(y)) % 40 < each), y, -1)
-    fit = NovelClassDiscovery(n_novel=3, known_in_unlabelled=True, rehearsals=0, random_state=0).fit(x, given)
+    fit = NovelClassDiscovery(n_novel=3, known_in_unlabeled=True, rehearsals=0, random_state=0).fit(x, given)
     assert clustering_accuracy(y, fit.labels_) > 0.9
 
 
-def test_unlabelled_rows_that_are_all_known_or_all_novel() -> None:
+def test_unlabeled_rows_that_are_all_known_or_all_novel() -> None:
     x, y = blobs(6, 40)
     half = np.arange(len(y)) % 2 == 0
     known = y < 3
     for n_novel in (2, "auto"):
-        fit = NovelClassDiscovery(n_novel=n_novel, known_in_unlabelled=True, rehearsals=0, random_state=0)
+        fit = NovelClassDiscovery(n_novel=n_novel, known_in_unlabeled=True, rehearsals=0, random_state=0)
         fit.fit(x[known], np.where(half, y, -1)[known])
         assert (fit.labels_ == y[known]).mean() > 0.95
-    fit = NovelClassDiscovery(n_novel=3, known_in_unlabelled=True, rehearsals=0, random_state=0)
+    fit = NovelClassDiscovery(n_novel=3, known_in_unlabeled=True, rehearsals=0, random_state=0)
     fit.fit(x, np.where(known, y, -1))
     assert clustering_accuracy(y, fit.labels_) > 0.98

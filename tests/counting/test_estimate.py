@@ -32,16 +32,16 @@ def test_all_criteria_are_shown() -> None:
 @pytest.mark.parametrize(("known", "novel", "part"), [(5, 3, 2), (4, 6, 3), (8, 4, 4)])
 def test_known_classes_inside_are_not_counted(known: int, novel: int, part: int) -> None:
     x, y = blobs(known + novel, 120, seed=novel)
-    labelled = (y < known) & (np.arange(len(y)) % part == 0)
-    found = estimate_classes(x[labelled], y[labelled], x[~labelled], known_in_unlabelled=True)
+    labeled = (y < known) & (np.arange(len(y)) % part == 0)
+    found = estimate_classes(x[labeled], y[labeled], x[~labeled], known_in_unlabeled=True)
     assert found.number == novel
 
 
 def test_with_few_items_of_a_class_known_ones_are_subtracted() -> None:
     x, y = blobs(8, 12, seed=1)
-    labelled = (y < 5) & (np.arange(len(y)) % 2 == 0)
-    everything = estimate_classes(x[labelled], y[labelled], x[~labelled])
-    found = estimate_classes(x[labelled], y[labelled], x[~labelled], known_in_unlabelled=True)
+    labeled = (y < 5) & (np.arange(len(y)) % 2 == 0)
+    everything = estimate_classes(x[labeled], y[labeled], x[~labeled])
+    found = estimate_classes(x[labeled], y[labeled], x[~labeled], known_in_unlabeled=True)
     assert everything.number > 6
     assert found.number == everything.number - 5
     assert found.curves[0].best == found.number
@@ -52,17 +52,17 @@ def test_with_few_items_of_a_class_known_ones_are_subtracted() -> None:
 @pytest.mark.parametrize("strangers", [0, 1, 2])
 def test_hardly_any_item_is_novel(known: int, strangers: int) -> None:
     x, y = blobs(known, 200, seed=3)
-    labelled = np.arange(len(y)) % 2 == 0
-    x[np.flatnonzero(~labelled)[:strangers]] += 1000
-    found = estimate_classes(x[labelled], y[labelled], x[~labelled], known_in_unlabelled=True)
+    labeled = np.arange(len(y)) % 2 == 0
+    x[np.flatnonzero(~labeled)[:strangers]] += 1000
+    found = estimate_classes(x[labeled], y[labeled], x[~labeled], known_in_unlabeled=True)
     assert found.low <= found.number <= found.high
     assert found.number in range(1, 4 if known > 1 else 50)  # one known class says little about what a class is
 
 
 def test_many_novel_classes_beside_few_labels() -> None:
     x, y = blobs(22, 200, seed=5)
-    labelled = (y < 2) & (np.arange(len(y)) % 5 == 0)
-    found = estimate_classes(x[labelled], y[labelled], x[~labelled], known_in_unlabelled=True)
+    labeled = (y < 2) & (np.arange(len(y)) % 5 == 0)
+    found = estimate_classes(x[labeled], y[labeled], x[~labeled], known_in_unlabeled=True)
     assert 16 <= found.number <= 24
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from unveil.data.arrays import encode, read_array, read_unlabelled
+from unveil.data.arrays import encode, read_array, read_unlabeled
 from unveil.errors import UnveilError
 
 Array = NDArray[Any]
@@ -217,7 +217,7 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path, kind: str) -> None:
     for number, content in enumerate(fuzzed(path.read_bytes(), 0, 400)):
         path.write_bytes(content)
         with contextlib.suppress(UnveilError):
-            (read_array if number % 2 else read_unlabelled)(path)
+            (read_array if number % 2 else read_unlabeled)(path)
 
 
 def test_an_archive_that_needs_more_than_all_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +255,7 @@ def test_values_that_cannot_be_squared_are_named(tmp_path: Path, value: float) -
     array[2, 1] = value
     np.save(tmp_path / "new.npy", array)
     with pytest.raises(UnveilError, match=r"row 2 .*column 1 is"):
-        read_unlabelled(tmp_path / "new.npy")
+        read_unlabeled(tmp_path / "new.npy")
 
 
 def test_labels_that_are_no_text_are_refused(tmp_path: Path) -> None:

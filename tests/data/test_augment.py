@@ -82,7 +82,7 @@ def test_nothing_asked_for_is_nothing_done() -> None:
     assert augment.draw(x, Augment(), generator()) is x
 
 
-FULL = Augment(shift=2, flip=True, crop=(0.4, 0.9), jitter=0.3, grey=0.5)
+FULL = Augment(shift=2, flip=True, crop=(0.4, 0.9), jitter=0.3, gray=0.5)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ FULL = Augment(shift=2, flip=True, crop=(0.4, 0.9), jitter=0.3, grey=0.5)
         Augment(flip=True),
         Augment(crop=(0.4, 0.9)),
         Augment(jitter=0.3),
-        Augment(grey=0.5),
+        Augment(gray=0.5),
         FULL,
     ],
     ids=str,
@@ -117,7 +117,7 @@ def test_a_crop_of_everything_changes_nothing_and_a_smaller_one_magnifies() -> N
     assert float(slope) == pytest.approx(0.5, abs=0.02)
 
 
-def test_jitter_keeps_grey_images_grey() -> None:
+def test_jitter_keeps_gray_images_gray() -> None:
     x = images(6, 5, 5, channels=1).repeat(1, 1, 1, 3)
     found = augment.jitter(x, 0.4, generator())
     torch.testing.assert_close(found[..., 0], found[..., 2])
@@ -126,19 +126,19 @@ def test_jitter_keeps_grey_images_grey() -> None:
     torch.testing.assert_close(augment.jitter(x, 0.0, generator()), x.float())
 
 
-def test_grey_takes_the_colors_of_a_share_and_leaves_the_others() -> None:
+def test_gray_takes_the_colors_of_a_share_and_leaves_the_others() -> None:
     x = images(200, 3, 3)
-    found = augment.grey(x, 0.25, generator())
+    found = augment.gray(x, 0.25, generator())
     without = (found == found[..., :1]).all(dim=(1, 2, 3))
     assert 0.15 < float(without.float().mean()) < 0.35
     torch.testing.assert_close(found[without].mean(dim=3), x[without].float().mean(dim=3))
     assert torch.equal(found[~without], x[~without].float())
 
 
-def test_normalise() -> None:
+def test_normalize() -> None:
     x = images(3, 4, 5)
     mean, std = torch.tensor([0.1, 0.5, 0.9]), torch.tensor([0.2, 0.3, 0.4])
-    found = augment.normalise(x, mean, std)
+    found = augment.normalize(x, mean, std)
     assert found.shape == (3, 3, 4, 5)
     assert found.is_contiguous(memory_format=torch.channels_last)
     assert float(found[1, 2, 3, 4]) == pytest.approx((float(x[1, 3, 4, 2]) / 255 - 0.9) / 0.4, abs=1e-5)

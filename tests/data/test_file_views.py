@@ -29,7 +29,7 @@ def views(files: Items, draw: Draw, **options: float) -> tuple[torch.Tensor, ...
     return found
 
 
-@pytest.mark.parametrize("options", [{"jitter": 0.5}, {"grey": 0.5}, {"jitter": 0.5, "grey": 0.5}])
+@pytest.mark.parametrize("options", [{"jitter": 0.5}, {"gray": 0.5}, {"jitter": 0.5, "gray": 0.5}])
 def test_colors_change_and_crops_do_not(files: Items, options: dict[str, float]) -> None:
     draw = Draw(ROWS, (None, 1, 2))
     plain, found = views(files, draw), views(files, draw, **options)
@@ -37,9 +37,9 @@ def test_colors_change_and_crops_do_not(files: Items, options: dict[str, float])
     for old, new, again in zip(plain[1:], found[1:], views(files, draw, **options)[1:], strict=True):
         assert torch.equal(new, again)
         assert not torch.equal(old, new)
-    grey = (found[1] == found[1][:, :1]).all(dim=(1, 2, 3))
-    assert bool(grey.any()) == ("grey" in options)
-    assert not bool(grey.all())
+    gray = (found[1] == found[1][:, :1]).all(dim=(1, 2, 3))
+    assert bool(gray.any()) == ("gray" in options)
+    assert not bool(gray.all())
 
 
 def test_the_first_view_is_clean_where_it_is_asked_for(files: Items) -> None:
@@ -48,6 +48,6 @@ def test_the_first_view_is_clean_where_it_is_asked_for(files: Items) -> None:
 
 
 def test_a_part_of_the_rows_has_the_views_of_the_whole(files: Items) -> None:
-    whole = views(files, Draw(ROWS, (1, 2)), jitter=0.5, grey=0.5)
-    part = views(files, Draw(ROWS, (1, 2), slice(2, 5)), jitter=0.5, grey=0.5)
+    whole = views(files, Draw(ROWS, (1, 2)), jitter=0.5, gray=0.5)
+    part = views(files, Draw(ROWS, (1, 2), slice(2, 5)), jitter=0.5, gray=0.5)
     assert all(torch.equal(a[2:5], b) for a, b in zip(whole, part, strict=True))

@@ -34,9 +34,9 @@ class Recorded:
             yield tuple(torch.stack([rows, torch.full_like(rows, -1 if s is None else s)], 1) for s in draw.seeds)
 
 
-def labels(labelled: int, unlabelled: int) -> NDArray[np.int64]:
+def labels(labeled: int, unlabeled: int) -> NDArray[np.int64]:
     """Known classes are numbers of their rows, so that a label can be told from another's."""
-    return np.random.default_rng(0).permutation(np.array([*range(labelled), *[-1] * unlabelled], dtype=np.int64))
+    return np.random.default_rng(0).permutation(np.array([*range(labeled), *[-1] * unlabeled], dtype=np.int64))
 
 
 def make(y: NDArray[np.int64], **options: Any) -> Loader:
@@ -53,10 +53,10 @@ def seeds(batch: Batch) -> list[int]:
     return [int(view[0, 1]) for view in batch.views]
 
 
-@given(labelled=st.integers(0, 15), unlabelled=st.integers(0, 15), size=st.integers(1, 20), epoch=st.integers(0, 3))
+@given(labeled=st.integers(0, 15), unlabeled=st.integers(0, 15), size=st.integers(1, 20), epoch=st.integers(0, 3))
 @thorough
-def test_each_row_once_and_labelled_rows_first(labelled: int, unlabelled: int, size: int, epoch: int) -> None:
-    y = labels(labelled, unlabelled)
+def test_each_row_once_and_labeled_rows_first(labeled: int, unlabeled: int, size: int, epoch: int) -> None:
+    y = labels(labeled, unlabeled)
     loader = make(y, batch=size)
     batches = list(loader.epoch(epoch))
     assert len(batches) == loader.steps() == -(-len(y) // size)
@@ -64,8 +64,8 @@ def test_each_row_once_and_labelled_rows_first(labelled: int, unlabelled: int, s
     for step, batch in enumerate(batches):
         assert (batch.epoch, batch.step) == (epoch, step)
         own = y[rows(batch)]
-        assert batch.labelled == int((own >= 0).sum())
-        assert batch.y.tolist() == own[: batch.labelled].tolist()
+        assert batch.labeled == int((own >= 0).sum())
+        assert batch.y.tolist() == own[: batch.labeled].tolist()
         assert all(rows(batch) == view[:, 0].tolist() for view in batch.views)
         assert step == len(batches) - 1 or len(rows(batch)) == size
 
@@ -75,34 +75,34 @@ def test_only_the_given_rows_are_dealt_out() -> None:
     assert sorted(row for batch in batches for row in rows(batch)) == [3, 5, 8, 9, 11]
 
 
-@given(labelled=st.integers(1, 20), unlabelled=st.integers(1, 20), each=st.integers(1, 6), rest=st.integers(0, 6))
+@given(labeled=st.integers(1, 20), unlabeled=st.integers(1, 20), each=st.integers(1, 6), rest=st.integers(0, 6))
 @thorough
-def test_two_streams_have_their_sizes_and_go_round(labelled: int, unlabelled: int, each: int, rest: int) -> None:
-    y = labels(labelled, unlabelled)
-    batches = list(make(y, batch=each + rest, labelled_per_batch=each).epoch(1))
-    assert len(batches) == -(-labelled // each)
-    first = [row for batch in batches for row in rows(batch)[: batch.labelled]]
-    second = [row for batch in batches for row in rows(batch)[batch.labelled :]]
+def test_two_streams_have_their_sizes_and_go_round(labeled: int, unlabeled: int, each: int, rest: int) -> None:
+    y = labels(labeled, unlabeled)
+    batches = list(make(y, batch=each + rest, labeled_per_batch=each).epoch(1))
+    assert len(batches) == -(-labeled // each)
+    first = [row for batch in batches for row in rows(batch)[: batch.labeled]]
+    second = [row for batch in batches for row in rows(batch)[batch.labeled :]]
     assert sorted(first) == np.flatnonzero(y >= 0).tolist()
-    assert [batch.labelled for batch in batches[:-1]] == [each] * (len(batches) - 1)
-    assert [len(rows(batch)) - batch.labelled for batch in batches] == [rest] * len(batches)
+    assert [batch.labeled for batch in batches[:-1]] == [each] * (len(batches) - 1)
+    assert [len(rows(batch)) - batch.labeled for batch in batches] == [rest] * len(batches)
     assert bool((y[second] == -1).all())
     counts = np.bincount(second, minlength=len(y))[y == -1]
     assert counts.max() - counts.min() <= 1  # nobody comes again before everybody has come
 
 
-def test_each_pass_over_the_unlabelled_rows_has_its_own_order() -> None:
+def test_each_pass_over_the_unlabeled_rows_has_its_own_order() -> None:
     y = labels(12, 6)
-    batches = list(make(y, batch=8, labelled_per_batch=2).epoch(0))
+    batches = list(make(y, batch=8, labeled_per_batch=2).epoch(0))
     passes = [rows(batch)[2:] for batch in batches]
     assert all(sorted(one) == sorted(passes[0]) for one in passes)
     assert len({tuple(one) for one in passes}) > 1
 
 
-@pytest.mark.parametrize("labelled_per_batch", [None, 1])
+@pytest.mark.parametrize("labeled_per_batch", [None, 1])
 @pytest.mark.parametrize("skip", [0, 1, 3, 6])
-def test_a_resumed_epoch_is_the_rest_of_the_whole_one(labelled_per_batch: int | None, skip: int) -> None:
-    loader = make(labels(6, 18), labelled_per_batch=labelled_per_batch)
+def test_a_resumed_epoch_is_the_rest_of_the_whole_one(labeled_per_batch: int | None, skip: int) -> None:
+    loader = make(labels(6, 18), labeled_per_batch=labeled_per_batch)
     whole, rest = list(loader.epoch(2)), list(loader.epoch(2, skip=skip))
     assert len(whole) == 6
     assert len(rest) == len(whole) - skip
@@ -164,13 +164,13 @@ def test_balanced_batches_hold_equally_many_of_some_classes(classes: int) -> Non
 
 
 @pytest.mark.parametrize("each", [None, 3])
-@pytest.mark.parametrize("unlabelled", [3, 30, 33])
-def test_without_labelled_rows_the_order_is_the_same(each: int | None, unlabelled: int) -> None:
-    y = labels(20, unlabelled)
-    whole = list(make(y, batch=8, labelled_per_batch=each).epoch(2))
-    loader = make(y, batch=8, labelled_per_batch=each, unlabelled_only=True)
+@pytest.mark.parametrize("unlabeled", [3, 30, 33])
+def test_without_labeled_rows_the_order_is_the_same(each: int | None, unlabeled: int) -> None:
+    y = labels(20, unlabeled)
+    whole = list(make(y, batch=8, labeled_per_batch=each).epoch(2))
+    loader = make(y, batch=8, labeled_per_batch=each, unlabeled_only=True)
     part = list(loader.epoch(2))
     assert [row for batch in part for row in rows(batch)] == [row for b in whole for row in rows(b) if y[row] < 0]
-    assert all(batch.labelled == 0 and len(rows(batch)) >= 2 for batch in part)
+    assert all(batch.labeled == 0 and len(rows(batch)) >= 2 for batch in part)
     assert len(part) == loader.steps() == len(list(loader.epoch(5)))
-    assert len(part) == (len(whole) if unlabelled > 3 else len(part))
+    assert len(part) == (len(whole) if unlabeled > 3 else len(part))

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unveil.data.known_new import read_new, read_task
-from unveil.data.sheets import Columns, read_labelled
+from unveil.data.sheets import Columns, read_labeled
 from unveil.errors import UnveilError
 
 
@@ -19,7 +19,7 @@ def csv(folder: Path, text: str, name: str = "own.csv") -> Path:
 
 @pytest.mark.parametrize("column", ["label", "class", "Label"])
 def test_label_and_id_columns_are_found_by_name(tmp_path: Path, column: str) -> None:
-    data = read_labelled(csv(tmp_path, f"\ufeffid,x0,{column},x1\none,1.5,10,2\ntwo,-3,9,4e1\n\n"), Columns())
+    data = read_labeled(csv(tmp_path, f"\ufeffid,x0,{column},x1\none,1.5,10,2\ntwo,-3,9,4e1\n\n"), Columns())
     assert data.classes == ("9", "10")
     assert data.train.items.array.tolist() == [[1.5, 2.0], [-3.0, 40.0]]
     assert data.train.ids == ("one", "two")
@@ -27,13 +27,13 @@ def test_label_and_id_columns_are_found_by_name(tmp_path: Path, column: str) -> 
 
 
 def test_rows_without_ids_are_numbered(tmp_path: Path) -> None:
-    ids = read_labelled(csv(tmp_path, "x,label\n1,a\n2,b\n"), Columns()).train.ids
+    ids = read_labeled(csv(tmp_path, "x,label\n1,a\n2,b\n"), Columns()).train.ids
     assert ids == ("train/00000", "train/00001")
 
 
 def test_columns_are_named(tmp_path: Path) -> None:
     path = csv(tmp_path, "key;topic;x;label\n007;a;1,5;9\n8;b;2;7\n")
-    data = read_labelled(path, Columns(label="topic", id="key", used=("x",)))
+    data = read_labeled(path, Columns(label="topic", id="key", used=("x",)))
     assert (data.classes, data.train.ids) == (("a", "b"), ("007", "8"))
     assert data.train.items.array.tolist() == [[1.5], [2]]
 
@@ -51,7 +51,7 @@ def test_columns_are_named(tmp_path: Path) -> None:
 )
 def test_a_bad_table_says_what_to_do(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UnveilError, match=message):
-        read_labelled(csv(tmp_path, text), Columns())
+        read_labeled(csv(tmp_path, text), Columns())
 
 
 def test_the_column_that_matters_is_in_the_message(tmp_path: Path) -> None:

@@ -107,8 +107,8 @@ def test_labels_and_truth_belong_to_their_items(
     task, truth = make(data, per_class=per_class, **names)
     assert not set(task.known) & set(truth.novel)
     assert task.ids is not None
-    assert sorted([*task.labelled, *task.unlabelled]) == list(range(len(task.ids)))
-    assert len(task.labelled) + len(task.unlabelled) == len(task.labels) == len(task.items)
+    assert sorted([*task.labeled, *task.unlabeled]) == list(range(len(task.ids)))
+    assert len(task.labeled) + len(task.unlabeled) == len(task.labels) == len(task.items)
     origin = [int(name.split("-")[0]) for name in task.ids]
     assert origin == sorted(set(origin))  # in file order, each once
     assert task.items.array[:, 0].tolist() == origin
@@ -116,8 +116,8 @@ def test_labels_and_truth_belong_to_their_items(
     def true_name(row: int) -> str:
         return CLASSES[train[origin[row]]]
 
-    assert [true_name(row) for row in task.labelled] == [task.known[task.labels[row]] for row in task.labelled]
-    assert [true_name(row) for row in task.unlabelled] == [truth.novel[label] for label in truth.unlabelled]
+    assert [true_name(row) for row in task.labeled] == [task.known[task.labels[row]] for row in task.labeled]
+    assert [true_name(row) for row in task.unlabeled] == [truth.novel[label] for label in truth.unlabeled]
     kept = [CLASSES[train[row]] for row in origin]
     for index, name in enumerate(CLASSES):
         chosen = name in (*task.known, *truth.novel)
@@ -175,7 +175,7 @@ def test_a_class_without_items_is_an_error_where_it_is_used() -> None:
     with pytest.raises(UnveilError, match="no training items of class 'dog' in zoo"):
         make(data, known=2)
     task, truth = make(data, known=2, novel=("cat", "eel"))
-    assert truth.unlabelled.tolist() == [0, 1]
+    assert truth.unlabeled.tolist() == [0, 1]
     assert task.labels.tolist() == [0, 1, -1, -1]
 
 
@@ -213,13 +213,13 @@ def test_further_labels_join_known_classes_or_make_new_ones() -> None:
     task = own_task().with_labels({"r": "new", "s": "7"})
     assert task.known == ("b", 7, "new")
     assert task.labels.tolist() == [1, 0, 2, 1]
-    assert len(task.unlabelled) == 0
+    assert len(task.unlabeled) == 0
 
 
-def test_clusters_count_known_classes_only_where_unlabelled_rows_may_be_of_them() -> None:
+def test_clusters_count_known_classes_only_where_unlabeled_rows_may_be_of_them() -> None:
     task = replace(own_task(), n_novel=3)
     assert task.n_clusters == 3
-    assert replace(task, known_in_unlabelled=True).n_clusters == 5
+    assert replace(task, known_in_unlabeled=True).n_clusters == 5
     assert replace(task, ids=None).id_of(2) == "2"
 
 
@@ -233,9 +233,9 @@ def test_a_sample_has_the_classes_of_its_rows() -> None:
         ids=tuple(map(str, range(101))),
     )
     small = task.sampled(10)
-    assert (len(small.labelled), len(small.unlabelled)) == (10, 10)
+    assert (len(small.labeled), len(small.unlabeled)) == (10, 10)
     assert small.known == ("a", "c")
-    for row in small.labelled.tolist():
+    for row in small.labeled.tolist():
         assert small.known[small.labels[row]] == ("a" if int(small.id_of(row)) < 30 else "c")
     assert task.sampled(10).ids == small.ids
     assert len(task.sampled(1000)) == 101

@@ -34,9 +34,9 @@ def test_unbalanced_classes_get_fewer_neighbors() -> None:
     assert fitted_to_sizes(KMEANS, np.repeat([0, 1], [100, 10]), SETTINGS) == KMEANS
 
 
-def test_the_usual_candidate_is_the_method_unless_its_training_may_undo_recognised_classes() -> None:
+def test_the_usual_candidate_is_the_method_unless_its_training_may_undo_recognized_classes() -> None:
     options = candidates(SETTINGS)
-    assert usual(options, known_in_unlabelled=False).name == "ncl-hng"
-    assert usual(options, known_in_unlabelled=True) == KMEANS
-    assert usual(options[:1], known_in_unlabelled=False) == KMEANS
-    assert usual(candidates(recipe.load("vectors")), known_in_unlabelled=True).name == "neighbor-consensus"
+    assert usual(options, known_in_unlabeled=False).name == "ncl-hng"
+    assert usual(options, known_in_unlabeled=True) == KMEANS
+    assert usual(options[:1], known_in_unlabeled=False) == KMEANS
+    assert usual(candidates(recipe.load("vectors")), known_in_unlabeled=True).name == "neighbor-consensus"

@@ -20,11 +20,11 @@ from unveil.storage import Storage
 QUICK = ["discovery.steps=10", "rehearsals=2", "machine.device=cpu"]
 
 
-def task(classes: int, each: int = 30, apart: float = 6.0, known_in_unlabelled: bool = False) -> Task:
+def task(classes: int, each: int = 30, apart: float = 6.0, known_in_unlabeled: bool = False) -> Task:
     x, y = blobs(classes, each, apart=apart)
     known = tuple(range(classes))
-    inside = known_in_unlabelled
-    return Task(name="blobs", items=Items.of(x), labels=y, known=known, n_novel=3, known_in_unlabelled=inside)
+    inside = known_in_unlabeled
+    return Task(name="blobs", items=Items.of(x), labels=y, known=known, n_novel=3, known_in_unlabeled=inside)
 
 
 def run(given: Task, *overrides: str, storage: Storage | None = None) -> Forecast:
@@ -65,7 +65,7 @@ def test_too_little_to_rehearse_with(given: Task) -> None:
     forecast = run(given)
     assert forecast.accuracy is None
     assert forecast.candidate == "ncl-hng"
-    assert "a rehearsal needs 4 known classes and 40 labelled items, and there are" in forecast.sentence()
+    assert "a rehearsal needs 4 known classes and 40 labeled items, and there are" in forecast.sentence()
     np.testing.assert_array_equal(forecast.calibrated(np.array([0.3], dtype=np.float32)), [np.float32(0.3)])
 
 
@@ -82,14 +82,14 @@ def test_what_is_stored_gives_the_same_forecast(tmp_path: Path) -> None:
     assert list((tmp_path / "run" / "work").rglob("model.safetensors"))
 
 
-def test_hidden_classes_are_unlabelled_and_the_rest_is_not() -> None:
+def test_hidden_classes_are_unlabeled_and_the_rest_is_not() -> None:
     made, truth = hide(task(9), rng.numpy(0, "test"))
     assert made.n_novel == 3  # as many as there are novel ones
     assert len(made.known) == 6
     assert len(truth) == (made.labels == -1).sum() == 90
     assert set(np.unique(truth)) == {6, 7, 8}
     assert hide(replace(task(9), n_novel=20), rng.numpy(0, "test"))[0].n_novel == 5  # some have to stay known
-    made, truth = hide(task(9, known_in_unlabelled=True), rng.numpy(0, "test"))
+    made, truth = hide(task(9, known_in_unlabeled=True), rng.numpy(0, "test"))
     assert len(truth) > 130
     assert made.n_clusters == 9
     assert len(np.unique(made.labels[made.labels >= 0])) == 6

@@ -19,13 +19,13 @@ def test_no_class_is_lost_among_many_rows(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_scaling_that_suits_the_known_classes_is_taken() -> None:
     x, y = blobs(4, 40)
-    assert vectors.choose_reduction(x, y, 0)[1] == "every column is standardised"  # eight columns are few
+    assert vectors.choose_reduction(x, y, 0)[1] == "every column is standardized"  # eight columns are few
     wide = np.concatenate([x, np.zeros((160, 12), dtype=np.float32)], axis=1)
     loud = wide.copy()
     loud[:, 8:] = 500 * np.random.default_rng(0).normal(size=(160, 12))  # noise that drowns the others
     reduction, reason = vectors.choose_reduction(loud, y, 0)
     assert not reduction.unit
-    assert "every column is standardised (k-means finds known classes with" in reason
+    assert "every column is standardized (k-means finds known classes with" in reason
     reduction, reason = vectors.choose_reduction(wide, y, 0)
     assert reduction.unit
     assert "unit length" in reason

@@ -55,16 +55,16 @@ def test_offsets_and_spreads_change_nothing(offset: float, factor: float) -> Non
     assert notes == []
     found = needed(x)
     assert found.dtype == np.float32
-    centred, expected = found - found.mean(axis=0), X - X.mean(axis=0)
-    np.testing.assert_allclose(centred * (expected.std() / centred.std()), expected, atol=1e-2 if offset else 1e-4)
-    assert 0.05 < centred.std() < 20
+    centered, expected = found - found.mean(axis=0), X - X.mean(axis=0)
+    np.testing.assert_allclose(centered * (expected.std() / centered.std()), expected, atol=1e-2 if offset else 1e-4)
+    assert 0.05 < centered.std() < 20
 
 
 def test_a_reduction_with_conditioning_is_stored_whole() -> None:
     x = X.astype(np.float64) + 1e8
     needed, _ = conditioning(x)
     assert needed is not None
-    reduction = fit_reduction(needed(x), standardise=True, components=4)
+    reduction = fit_reduction(needed(x), standardize=True, components=4)
     whole = Reduction(**{**reduction.__dict__, "first": needed})
     again = Reduction.from_arrays(whole.arrays())
     np.testing.assert_array_equal(again(x), whole(x))

@@ -18,9 +18,9 @@ def test_unit_length_and_principal_components() -> None:
     train = reduce(X)
     assert train.shape == (50, 3)
     np.testing.assert_allclose(train[:7], reduce(X[:7]), atol=1e-5)  # one projection for all
-    centred = X / np.linalg.norm(X, axis=1, keepdims=True)
-    centred = centred - centred.mean(axis=0)
-    values = np.linalg.svd(centred, compute_uv=False)[:3]
+    centered = X / np.linalg.norm(X, axis=1, keepdims=True)
+    centered = centered - centered.mean(axis=0)
+    values = np.linalg.svd(centered, compute_uv=False)[:3]
     np.testing.assert_allclose(np.linalg.norm(train, axis=0), values, rtol=1e-3)
 
 
@@ -29,12 +29,12 @@ def test_nothing_is_changed_unless_asked() -> None:
     assert fit_reduction(X, components=100)(X).shape == (50, 6)  # no more than there are
 
 
-def test_standardised_columns_and_the_way_back_from_arrays() -> None:
+def test_standardized_columns_and_the_way_back_from_arrays() -> None:
     constant = np.concatenate([X, np.ones((50, 1), dtype=np.float32)], axis=1)
-    reduce = fit_reduction(constant, standardise=True, components=4)
+    reduce = fit_reduction(constant, standardize=True, components=4)
     again = Reduction.from_arrays(reduce.arrays())
     np.testing.assert_array_equal(again(constant), reduce(constant))
-    standard = fit_reduction(constant, standardise=True)(constant)
+    standard = fit_reduction(constant, standardize=True)(constant)
     np.testing.assert_allclose(standard.std(axis=0), [1] * 6 + [0], atol=1e-4)
     np.testing.assert_allclose(standard.mean(axis=0), np.zeros(7), atol=1e-4)
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from unveil import files, losses, recipe, rng, settings
 from unveil.cli import main as cli
-from unveil.data.augment import normalise, shift_flip
+from unveil.data.augment import normalize, shift_flip
 from unveil.errors import UnveilError
 from unveil.experiments import bench
 from unveil.experiments.peak import flops
@@ -82,7 +82,7 @@ def test_hard_negatives_by_its_own_sort_and_draw() -> None:
     z, queue_u, queue_l = unit(0, 5), unit(1, 30), unit(2, 20)
     found = literal.hard_negatives(z, queue_u, queue_l, k_easy=7, k_hard=11, rounds=3)
     assert found.shape == (5, 11)
-    one = unit(3, 1)  # a single labelled vector leaves nothing to draw
+    one = unit(3, 1)  # a single labeled vector leaves nothing to draw
     options: dict[str, Any] = {"k_easy": 1, "k_hard": 4, "rounds": 2}
     agree(
         lambda z: losses.hard_negatives(z, queue_u, one, **options).sum(),
@@ -136,9 +136,9 @@ def test_augmentation_draws_from_the_same_pictures() -> None:
     assert len(slow) == 9 * 9 * 2
 
 
-def test_views_are_normalised_alike() -> None:
+def test_views_are_normalized_alike() -> None:
     pictures = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
-    expected = normalise(torch.from_numpy(pictures), torch.tensor(literal.MEAN), torch.tensor(literal.STD))
+    expected = normalize(torch.from_numpy(pictures), torch.tensor(literal.MEAN), torch.tensor(literal.STD))
     found = torch.stack([literal.to_tensor(Image.fromarray(one)) for one in pictures])
     torch.testing.assert_close(found, expected.contiguous())
 
@@ -271,8 +271,8 @@ def test_how_hard_the_negatives_of_the_variants_are() -> None:
     }
     assert found["v1"] == {"negatives": 0, "share": 0.0}
     drawn = torch.randint(150, (8, 20), generator=torch.Generator().manual_seed(0))
-    labelled = torch.stack([queue_l[row] @ query for row, query in zip(drawn, z, strict=True)])
-    added, stored = (labelled / 0.05).exp().sum(dim=1), (z @ queue_u.T / 0.05).exp().sum(dim=1)
+    labeled = torch.stack([queue_l[row] @ query for row, query in zip(drawn, z, strict=True)])
+    added, stored = (labeled / 0.05).exp().sum(dim=1), (z @ queue_u.T / 0.05).exp().sum(dim=1)
     assert found["v3"]["share"] == pytest.approx(float((added / (added + stored)).mean()), abs=1e-3)
     assert found["v5"]["cosine"] < found["v3"]["cosine"] < found[""]["cosine"] < found["v4"]["cosine"]
 

@@ -64,7 +64,7 @@ def test_a_record_of_unveil(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def records(folder: Path) -> own_bars.Records:
     """Two tasks, two seeds: unveil is ahead on the first, and behind on the second."""
-    common = {"held_out": False, "rows": {"labelled": 3000, "unlabelled": 3000}, "classes": {"known": 5, "novel": 5}}
+    common = {"held_out": False, "rows": {"labeled": 3000, "unlabeled": 3000}, "classes": {"known": 5, "novel": 5}}
     cost = {"seconds": 1.0, "peak_mb": 10}
     for task, ours, peer in (("first", 0.9, 0.8), ("second", 0.6, 0.7)):
         for seed in (0, 1):
@@ -85,7 +85,7 @@ def test_bars_say_what_is_reached_and_whether_it_holds(tmp_path: Path) -> None:
     assert "| tasks ahead of their best peer | two thirds | 1 of 2 | **no** |" in table
     assert "| number of classes within 20 % | nine of ten tasks | 2 of 2 | yes |" in table
     assert "| forecast, number given: truth in the 90 % interval | 85 % | 2 of 4 | **no** |" in table
-    assert "| spread over seeds, more than 2,000 unlabelled rows | 1.5 at most | 0.5 at most" in table
+    assert "| spread over seeds, more than 2,000 unlabeled rows | 1.5 at most | 0.5 at most" in table
     assert "| 50,000 × 512 | under 120 s | 130 s | **no** |" in table
 
 

@@ -21,7 +21,7 @@ from unveil.errors import UnveilError
 from unveil.experiments import command, maps, output, plan
 from unveil.experiments import experiment as experiments
 from unveil.experiments.plan import title_of
-from unveil.experiments.summary import Line, pair_rule, plain_kmeans, summarise
+from unveil.experiments.summary import Line, pair_rule, plain_kmeans, summarize
 from unveil.methods.dtc import DTCSettings
 from unveil.methods.ranking import RankingSettings
 from unveil.methods.similarity import PairwiseSettings
@@ -69,7 +69,7 @@ def test_every_row_of_every_experiment_runs(folder: Path, name: str) -> None:
     found = planned(name, folder)
     assert not execute(found.missing(), folder)
     assert found.missing() == []
-    lines = summarise(found)
+    lines = summarize(found)
     assert [line.row.name for line in lines] == [row.name for row in found.experiment.rows]
     written = output.write(found, folder / "tables")
     assert [path.suffix for path in written] == [".md", ".csv", ".tex", ".png"]
@@ -135,7 +135,7 @@ def test_a_row_beside_one_that_was_not_run_has_no_effect(tmp_path: Path) -> None
         run.record.parent.mkdir(parents=True, exist_ok=True)
         content = {"seed": 0, "metrics": {"acc": 0.5}, "seconds": {"discovery": 1.0}}
         run.record.write_text(json.dumps({"method": "x", **content}))
-    lines = summarise(found)
+    lines = summarize(found)
     assert [line.row.name for line in lines][1:] == [
         "NCL + HNG, cosine above 0.95",
         "baseline, cosine above 0.95, random head",
@@ -222,7 +222,7 @@ def test_effects_are_paired_by_seed_and_stand_beside_the_papers(tmp_path: Path) 
             run.record.parent.mkdir(parents=True, exist_ok=True)
             content = {"seed": run.settings.seed, "metrics": {"acc": acc}, "seconds": {"discovery": 1.0}}
             run.record.write_text(json.dumps({"method": "x", **content}))
-    lines: dict[str, Line] = {line.row.name: line for line in summarise(found)}
+    lines: dict[str, Line] = {line.row.name: line for line in summarize(found)}
     assert lines["baseline"].mean["acc"] == pytest.approx(60)
     assert lines["baseline"].spread["acc"] == pytest.approx(10)
     assert lines["NCL"].effect == pytest.approx((5, 1))
@@ -401,12 +401,12 @@ def test_other_systems_have_their_authors_values_at_the_published_scale(data: st
     given = method.variant, method.warmup_epochs, method.interval, method.consistency, method.rampup
     assert (*given, stage.epochs, stage.weight_decay) == values
     assert {epoch: learning_rate(stage, epoch) for epoch in rates} == pytest.approx(rates)
-    assert (stage.optimizer, stage.momentum, stage.unlabelled_batch) == ("sgd", 0.9, 128)
+    assert (stage.optimizer, stage.momentum, stage.unlabeled_batch) == ("sgd", 0.9, 128)
     for name in ("kcl", "mcl"):
         found = published(name, data)
         assert isinstance(found.method, PairwiseSettings)
         for part, stage in (("similarity", found.method.similarity), ("discovery", found.discovery)):
-            size = (stage.batch, stage.classes_per_batch) if part == "similarity" else (stage.unlabelled_batch,)  # type: ignore[attr-defined]
+            size = (stage.batch, stage.classes_per_batch) if part == "similarity" else (stage.unlabeled_batch,)  # type: ignore[attr-defined]
             given = stage.optimizer, stage.lr, stage.epochs, stage.milestones, stage.decay
             assert (*given, *size) == KCL_AND_MCL[part]
             assert stage.weight_decay == 0
@@ -428,6 +428,6 @@ def test_later_systems_at_the_published_scale(data: str) -> None:
     assert learning_rate(stage, 5) == pytest.approx(0.2)  # warm-up over ten epochs, then a cosine
     assert learning_rate(stage, 10) == pytest.approx(0.4)
     assert learning_rate(stage, 10 + (stage.epochs - 10) / 2) == pytest.approx(0.2)
-    sizes = stage.batch, stage.epochs, stage.labelled_per_batch
+    sizes = stage.batch, stage.epochs, stage.labeled_per_batch
     assert sizes == ((512, 90, 384) if data == "imagenet" else (512, 200, None))
     assert replace(published("simgcd", data).discovery, method="ncl-hng") == shared

@@ -41,7 +41,7 @@ def readers(folder: Path) -> Iterator[tuple[str, list[bytes], Callable[[Path], o
     from PIL import Image
 
     from unveil import recipe
-    from unveil.data.arrays import read_array, read_unlabelled
+    from unveil.data.arrays import read_array, read_unlabeled
     from unveil.data.folders import read_omniglot
     from unveil.data.pictures import read_image
     from unveil.data.readers import load_cifar_pickle, read_idx
@@ -55,7 +55,7 @@ def readers(folder: Path) -> Iterator[tuple[str, list[bytes], Callable[[Path], o
     x = np.arange(12, dtype=np.float64).reshape(4, 3)
     y = np.array(["a", "b", "a", "c"])
     npys = [saved(lambda p, a=a: np.save(p, a), "a.npy") for a in (x, x.astype("f4"), np.zeros((2, 4, 4, 3), "u1"), y)]  # type: ignore[misc]
-    yield "npy", npys, read_unlabelled, "a.npy"
+    yield "npy", npys, read_unlabeled, "a.npy"
     npzs = [saved(lambda p, save=save: save(p, X=x, y=y), "a.npz") for save in (np.savez, np.savez_compressed)]  # type: ignore[misc]
     yield "npz", npzs, read_array, "a.npz"
     csvs = [b"id,label,a,b\nx,1,0.5,1e3\ny,2,-1,0\n", 'class,"a,b"\n"q""",3\n'.encode("utf-8-sig")]

@@ -161,8 +161,8 @@ def hard_negatives(
     rows = []
     for i in range(len(z)):
         cosines = []
-        for position, labelled in enumerate(drawn[i]):
-            u, l = queue_u[easy[i][position % len(easy[i])]], queue_l[labelled]  # noqa: E741
+        for position, labeled in enumerate(drawn[i]):
+            u, l = queue_u[easy[i][position % len(easy[i])]], queue_l[labeled]  # noqa: E741
             for mu in mixes:
                 mixed = mu * u + (1 - mu) * l
                 cosines.append(cosine(z[i], mixed / mixed.norm().clamp_min(1e-12)))

@@ -100,7 +100,7 @@ def test_pairs_and_assignments(dtype: torch.dtype, kind: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_ordinary_rows_are_normalised_as_ever(dtype: torch.dtype) -> None:
+def test_ordinary_rows_are_normalized_as_ever(dtype: torch.dtype) -> None:
     x = torch.randn(50, 7, dtype=dtype, requires_grad=True)
     again = x.detach().clone().requires_grad_()
     expected = torch.nn.functional.normalize(again, dim=1)

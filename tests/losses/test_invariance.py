@@ -71,7 +71,7 @@ def test_order_and_names_change_nothing(name: str) -> None:
 
 
 def test_hard_negatives_are_the_same_for_every_order_of_the_batch() -> None:
-    """With one labelled feature there is one partner to draw; the easiest entries are the same in any order."""
+    """With one labeled feature there is one partner to draw; the easiest entries are the same in any order."""
     batch, order = Batch(*AS_IT_IS), shuffled(ROWS)
     one = batch.queue[:1]
     expected = hard_negatives(batch.z, batch.queue, one, k_easy=20, k_hard=5).sort(dim=1).values

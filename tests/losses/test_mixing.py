@@ -75,7 +75,7 @@ def test_cosines_are_those_of_the_mixed_vectors(
     z, queue_u, queue_l = (normal(seed + i, n, dim, dtype=dtype) for i, n in enumerate((batch, stored_u, stored_l)))
     if unit:
         queue_u, queue_l = F.normalize(queue_u, dim=1), F.normalize(queue_l, dim=1)
-    # a labelled index belongs to a position in the unsorted list of easy ones: make both lists as the loss does
+    # a labeled index belongs to a position in the unsorted list of easy ones: make both lists as the loss does
     k = min(k_easy, stored_u)
     zu = F.normalize(z, dim=1) @ queue_u.T * queue_u.square().sum(dim=1).rsqrt()
     easy = zu.topk(k, dim=1, largest=False, sorted=False).indices.tolist()
@@ -96,7 +96,7 @@ def test_cosines_are_those_of_the_mixed_vectors(
 @dtypes
 @given(batch=st.integers(1, 4), stored=st.integers(1, 15), k_easy=st.integers(1, 20), dim=st.integers(2, 8), seed=seeds)
 @thorough
-def test_with_one_labelled_entry_there_is_nothing_to_draw(
+def test_with_one_labeled_entry_there_is_nothing_to_draw(
     dtype: torch.dtype, batch: int, stored: int, k_easy: int, dim: int, seed: int
 ) -> None:
     z, queue_u, queue_l = (normal(seed + i, n, dim, dtype=dtype) for i, n in enumerate((batch, stored, 1)))
@@ -135,7 +135,7 @@ def test_mixing_a_vector_with_itself_gives_its_cosine() -> None:
     torch.testing.assert_close(found, F.cosine_similarity(z, one)[:, None].expand(4, 15))
 
 
-def test_every_query_draws_its_own_labelled_entries() -> None:
+def test_every_query_draws_its_own_labeled_entries() -> None:
     z = normal(0, 1, 8).repeat(2, 1)
     found = hard_negatives(z, normal(1, 20, 8), normal(2, 50, 8), k_easy=5, k_hard=50, generator=generator())
     assert not torch.allclose(found[0].sort().values, found[1].sort().values)
@@ -309,7 +309,7 @@ def test_memory_at_the_size_of_imagenet_batches(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("stored", "k"), [(30, 7), (30, 30), (5, 12)])
 def test_distinct_partners_are_permutations(stored: int, k: int) -> None:
-    """A mixture with μ near 0 is the labelled entry itself: which entries a round has drawn can be read off."""
+    """A mixture with μ near 0 is the labeled entry itself: which entries a round has drawn can be read off."""
     z, queue_l = normal(0, 1, 40), torch.eye(40, dtype=torch.float64)[:stored]
     queue_u = torch.eye(40, dtype=torch.float64)[-1:].repeat(k, 1)
     found = fast(

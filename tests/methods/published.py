@@ -15,7 +15,7 @@ from torch import Tensor
 
 MOMENTUM_OF_BATCHNORM, EPSILON = 0.1, 1e-5
 Permutation = Callable[[int, int, int, int], list[int]]
-"""(epoch, step, row among the unlabelled ones, round) -> all positions of the labelled memory in random order."""
+"""(epoch, step, row among the unlabeled ones, round) -> all positions of the labeled memory in random order."""
 
 
 @dataclass
@@ -74,19 +74,19 @@ class Published:
         self.velocity: dict[str, Tensor] = {}
 
     def step(self, epoch: int, step: int, views: tuple[Tensor, Tensor], labels: list[int]) -> dict[str, float]:
-        """One step; `labels` are -1 for unlabelled rows. Returns the weighted terms of the loss."""
+        """One step; `labels` are -1 for unlabeled rows. Returns the weighted terms of the loss."""
         for name in self.trained:
             self.state[name] = self.state[name].detach().requires_grad_()
         z_q, known_q, novel_q = self.forward(views[0])
         z_k, known_k, novel_k = self.forward(views[1])
-        labelled = [i for i, y in enumerate(labels) if y >= 0]
-        unlabelled = [i for i, y in enumerate(labels) if y < 0]
+        labeled = [i for i, y in enumerate(labels) if y >= 0]
+        unlabeled = [i for i, y in enumerate(labels) if y < 0]
         q = [z / (z**2).sum().sqrt() for z in z_q]
         k = [(z / (z**2).sum().sqrt()).detach() for z in z_k]
         o = self.options
         terms = {
-            "ce": sum(-known_q[i].log_softmax(0)[labels[i]] for i in labelled) / len(labelled),
-            "bce": self.binary_cross_entropy(q, novel_q.softmax(1), novel_k.softmax(1), unlabelled),
+            "ce": sum(-known_q[i].log_softmax(0)[labels[i]] for i in labeled) / len(labeled),
+            "bce": self.binary_cross_entropy(q, novel_q.softmax(1), novel_k.softmax(1), unlabeled),
             "consistency": o.gamma
             * rampup(epoch, o.rampup)
             * (
@@ -94,13 +94,13 @@ class Published:
                 + mean_square(novel_q.softmax(1), novel_k.softmax(1))
             ),
         }
-        contrastive = [self.neighborhood(q[i], k[i], epoch, step, position) for position, i in enumerate(unlabelled)]
+        contrastive = [self.neighborhood(q[i], k[i], epoch, step, position) for position, i in enumerate(unlabeled)]
         if epoch > 0:
-            terms["ncl"] = o.w_ncl_ulb * sum(contrastive) / len(unlabelled)
-        terms["scl"] = o.w_ncl_la * sum(self.supervised(q[i], k[i], labels[i]) for i in labelled) / len(labelled)
+            terms["ncl"] = o.w_ncl_ulb * sum(contrastive) / len(unlabeled)
+        terms["scl"] = o.w_ncl_la * sum(self.supervised(q[i], k[i], labels[i]) for i in labeled) / len(labeled)
         gradients = torch.autograd.grad(sum(terms.values()), [self.state[name] for name in self.trained])
-        self.memory_u.store([q[i].detach() for i in unlabelled], [-1] * len(unlabelled))
-        self.memory_l.store([q[i].detach() for i in labelled], [labels[i] for i in labelled])
+        self.memory_u.store([q[i].detach() for i in unlabeled], [-1] * len(unlabeled))
+        self.memory_l.store([q[i].detach() for i in labeled], [labels[i] for i in labeled])
         rate = o.lr * 0.1 ** ((epoch + 1) // o.step_size)  # the schedule is stepped at the start of an epoch
         with torch.no_grad():
             for name, gradient in zip(self.trained, gradients, strict=True):

@@ -16,15 +16,15 @@ from unveil.models import build_encoder
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
 
-ITEMS, LABELLED, CLASSES, WIDTH = 60, 20, 3, 8
+ITEMS, LABELED, CLASSES, WIDTH = 60, 20, 3, 8
 
 
 def make(**options: Any) -> tuple[DTC, Tensor]:
     generator = torch.Generator().manual_seed(0)
     encoder = build_encoder(settings.Encoder(name="mlp", width=WIDTH), (5,), generator)
     model = Model(encoder, linear_head(WIDTH, 2, generator), linear_head(WIDTH, CLASSES, generator), torch.float32)
-    centres = 4 * torch.randn(CLASSES, 5, generator=generator)
-    x = centres[torch.arange(ITEMS) % CLASSES] + torch.randn(ITEMS, 5, generator=generator)
+    centers = 4 * torch.randn(CLASSES, 5, generator=generator)
+    x = centers[torch.arange(ITEMS) % CLASSES] + torch.randn(ITEMS, 5, generator=generator)
 
     def features(rows: Rows) -> Tensor:
         model.eval()
@@ -32,7 +32,7 @@ def make(**options: Any) -> tuple[DTC, Tensor]:
             return model.encode(x[torch.from_numpy(rows)])
 
     config = DTCSettings(rampup=0, **{"warmup_epochs": 1, "interval": 1, **options})
-    labels = np.where(np.arange(ITEMS) < LABELLED, 0, -1)
+    labels = np.where(np.arange(ITEMS) < LABELED, 0, -1)
     return DTC(model, Context(settings=config, seed=0, labels=labels, features=features)), x
 
 
@@ -54,12 +54,12 @@ def test_the_start_is_kmeans_on_principal_components() -> None:
     method, x = make()
     method.before_epoch(0)
     method.after_epoch()
-    z = method.context.features(method.context.unlabelled)
+    z = method.context.features(method.context.unlabeled)
     f = method.project(z)
     np.testing.assert_allclose(f.mean(dim=0).tolist(), 0, atol=1e-4)
     nearest = torch.cdist(f, method.centers).argmin(dim=1)
     assert len(set(nearest.tolist())) == CLASSES
-    truth = torch.arange(ITEMS)[LABELLED:] % CLASSES
+    truth = torch.arange(ITEMS)[LABELED:] % CLASSES
     counts = torch.zeros(CLASSES, CLASSES)
     for a, b in zip(nearest.tolist(), truth.tolist(), strict=True):
         counts[a, b] += 1
@@ -67,16 +67,16 @@ def test_the_start_is_kmeans_on_principal_components() -> None:
     assert len(x) == ITEMS
 
 
-def test_the_novel_head_names_the_nearest_centre() -> None:
+def test_the_novel_head_names_the_nearest_center() -> None:
     method, x = make()
     method.before_epoch(0)
     optimizer = torch.optim.SGD(method.trained(), lr=0.05)
     for step in range(5):
         method.train()
-        sum(method.losses(batch(x, 0, list(range(LABELLED + step, ITEMS)))).values()).backward()  # type: ignore[union-attr]
+        sum(method.losses(batch(x, 0, list(range(LABELED + step, ITEMS)))).values()).backward()  # type: ignore[union-attr]
         optimizer.step()
     method.after_epoch()
-    z = method.context.features(method.context.unlabelled)
+    z = method.context.features(method.context.unlabeled)
     assert torch.equal(method.model.novel_head(z).argmax(dim=1), method._assignments(z).argmax(dim=1))
 
 

@@ -52,7 +52,7 @@ def test_v2_puts_generated_ones_in_their_place() -> None:
     assert int(torch.isinf(cosines).sum()) == 4 * 8
 
 
-def test_v3_takes_labelled_ones_as_they_are() -> None:
+def test_v3_takes_labeled_ones_as_they_are() -> None:
     cosines, hard = run("v3")
     assert hard is not None
     assert hard.shape == (4, 8)

@@ -20,23 +20,23 @@ from unveil.models.model import Model
 KNOWN, NOVEL, FEATURES, WIDTH = 3, 2, 6, 8
 
 
-def make(*, hng: bool = True, unlabelled: int = 40, labelled: int = 30, **options: Any) -> NCL:
+def make(*, hng: bool = True, unlabeled: int = 40, labeled: int = 30, **options: Any) -> NCL:
     generator = torch.Generator().manual_seed(0)
     encoder = build_encoder(settings.Encoder(name="mlp", width=WIDTH), (FEATURES,), generator)
     heads = linear_head(WIDTH, KNOWN, generator), linear_head(WIDTH, NOVEL, generator)
     kind = NCLWithHNG if hng else NCL
     common = {"queue": 20, **({"k_easy": 5, "k_hard": 7, "rounds": 2} if hng else {})}
     config = kind.Settings(**{**common, **options})
-    labels = np.repeat([0, -1], [labelled, unlabelled])
+    labels = np.repeat([0, -1], [labeled, unlabeled])
     context = Context(settings=config, seed=11, labels=labels, features=lambda rows: torch.zeros(len(rows), WIDTH))
     return kind(Model(encoder, *heads, torch.float32), context)
 
 
-def batch(labelled: int, unlabelled: int, epoch: int = 3, step: int = 0) -> Batch:
+def batch(labeled: int, unlabeled: int, epoch: int = 3, step: int = 0) -> Batch:
     generator = torch.Generator().manual_seed(100 * epoch + step)
-    x = torch.randn(labelled + unlabelled, FEATURES, generator=generator)
+    x = torch.randn(labeled + unlabeled, FEATURES, generator=generator)
     views = (x, x + 0.1 * torch.randn(x.shape, generator=generator))
-    return Batch(views=views, y=torch.randint(KNOWN, (labelled,), generator=generator), epoch=epoch, step=step)
+    return Batch(views=views, y=torch.randint(KNOWN, (labeled,), generator=generator), epoch=epoch, step=step)
 
 
 def fill(method: NCL, steps: int = 6) -> None:
@@ -54,16 +54,16 @@ def outputs(method: NCL, given: Batch) -> Outputs:
 @pytest.mark.parametrize("consistency_rows", ["own", "all"])
 @pytest.mark.parametrize("filled", [False, True], ids=["empty queues", "filled queues"])
 @pytest.mark.parametrize(
-    ("labelled", "unlabelled"), [(0, 1), (1, 0), (1, 1), (0, 4), (4, 0), (4, 1), (1, 4), (4, 4), (30, 50)]
+    ("labeled", "unlabeled"), [(0, 1), (1, 0), (1, 1), (0, 4), (4, 0), (4, 1), (1, 4), (4, 4), (30, 50)]
 )
-def test_no_batch_is_too_small(pairs: str, consistency_rows: str, filled: bool, labelled: int, unlabelled: int) -> None:
+def test_no_batch_is_too_small(pairs: str, consistency_rows: str, filled: bool, labeled: int, unlabeled: int) -> None:
     method = make(pairs=pairs, consistency_rows=consistency_rows)
     if filled:
         fill(method)
     before = len(method.queue_u), len(method.queue_l)
-    terms = method.losses(batch(labelled, unlabelled))
+    terms = method.losses(batch(labeled, unlabeled))
     assert {"bce", "consistency", "ncl", "scl"} <= set(terms)
-    assert ("ce" in terms) == (labelled > 0)
+    assert ("ce" in terms) == (labeled > 0)
     assert all(value.shape == () and math.isfinite(value.item()) for value in terms.values())
     torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
     for parameter in method.trained():
@@ -71,7 +71,7 @@ def test_no_batch_is_too_small(pairs: str, consistency_rows: str, filled: bool, 
     assert any(parameter.grad is not None and bool(parameter.grad.any()) for parameter in method.trained())
     method.after_step()
     sizes = method.queue_u.size, method.queue_l.size
-    added = (unlabelled, labelled)
+    added = (unlabeled, labeled)
     expected = tuple(min(a + b, size) for a, b, size in zip(before, added, sizes, strict=True))
     assert (len(method.queue_u), len(method.queue_l)) == expected
 
@@ -95,9 +95,9 @@ def test_default_number_of_neighbors(options: dict[str, Any], queue: int, novel:
     ("options", "sizes"),
     [
         ({"queue": 20}, (20, 20)),
-        ({"queue": 20, "queue_labelled": 5}, (20, 5)),
+        ({"queue": 20, "queue_labeled": 5}, (20, 5)),
         ({"queue": 500}, (40, 30)),
-        ({"queue": 20, "queue_labelled": 500}, (20, 30)),
+        ({"queue": 20, "queue_labeled": 500}, (20, 30)),
     ],
 )
 def test_queues_hold_no_more_than_the_data(options: dict[str, Any], sizes: tuple[int, int]) -> None:

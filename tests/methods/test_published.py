@@ -112,16 +112,16 @@ def published_names(model: Model) -> dict[str, Tensor]:
 
 
 def rows_of(epoch: int, step: int) -> tuple[int, int]:
-    """Numbers of labelled and unlabelled rows: the ratio of a mixed batch changes from step to step."""
-    labelled = 9 + (3 * epoch + step) % 4
-    return labelled, 20 - labelled
+    """Numbers of labeled and unlabeled rows: the ratio of a mixed batch changes from step to step."""
+    labeled = 9 + (3 * epoch + step) % 4
+    return labeled, 20 - labeled
 
 
 def batch(epoch: int, step: int) -> Batch:
     generator = rng.generator(2, "batch", epoch, step)
-    labelled, unlabelled = rows_of(epoch, step)
-    y = torch.randint(KNOWN, (labelled,), generator=generator)
-    kind = torch.cat([y, KNOWN + torch.randint(NOVEL, (unlabelled,), generator=generator)])
+    labeled, unlabeled = rows_of(epoch, step)
+    y = torch.randint(KNOWN, (labeled,), generator=generator)
+    kind = torch.cat([y, KNOWN + torch.randint(NOVEL, (unlabeled,), generator=generator)])
     patterns = torch.randn(KNOWN + NOVEL, 3, 8, 8, generator=rng.generator(2, "patterns"))
     views = tuple(patterns[kind] + 0.5 * torch.randn(20, 3, 8, 8, generator=generator) for _ in range(2))
     return Batch(views=views, y=y, epoch=epoch, step=step)
@@ -172,7 +172,7 @@ def test_twenty_steps_of_the_published_procedure(more: list[str]) -> None:
 
 @pytest.mark.parametrize("preset", ["cifar100-reference-code", "imagenet-reference-code"])
 def test_the_other_presets_follow_it_too(preset: str) -> None:
-    more = ["method.queue_labelled=60"] if preset.startswith("imagenet") else []
+    more = ["method.queue_labeled=60"] if preset.startswith("imagenet") else []
     worst, apart, _ = differences(recipe.load(preset, [*SMALL, *more]))
     assert worst < 1e-8
     assert apart < 1e-8

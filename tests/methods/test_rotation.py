@@ -14,7 +14,7 @@ from unveil.models import build_encoder
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
 
-B, LABELLED = 6, 2
+B, LABELED = 6, 2
 Turns = Literal["all", "one", "upright"]
 
 
@@ -67,7 +67,7 @@ def test_the_known_classes_are_learned_from_the_first_view() -> None:
     method, given = rotation(views_weight=1.0, known_weight=2.0), batch(2)
     x, _ = method._turned(given)
     with torch.no_grad():
-        z = method.model.encode(x[:LABELLED])
+        z = method.model.encode(x[:LABELED])
         expected = 2.0 * F.cross_entropy(method.model.known_head(z), given.y)
         assert method.losses(given)["known"].item() == pytest.approx(expected.item(), rel=1e-5)
 

@@ -1,4 +1,4 @@
-"""SimGCD: its loss word for word, its temperatures, batches without labelled or unlabelled rows, and a whole run."""
+"""SimGCD: its loss word for word, its temperatures, batches without labeled or unlabeled rows, and a whole run."""
 
 import math
 from pathlib import Path
@@ -35,11 +35,11 @@ def make(**options: Any) -> SimGCD:
     return SimGCD(model, context)
 
 
-def batch(labelled: int, unlabelled: int, step: int = 0, epoch: int = 0) -> Batch:
+def batch(labeled: int, unlabeled: int, step: int = 0, epoch: int = 0) -> Batch:
     generator = torch.Generator().manual_seed(step)
-    x = torch.randn(labelled + unlabelled, 6, generator=generator)
+    x = torch.randn(labeled + unlabeled, 6, generator=generator)
     views = (x, x + 0.3 * torch.randn(x.shape, generator=generator))
-    return Batch(views=views, y=torch.randint(KNOWN, (labelled,), generator=generator), epoch=epoch, step=step)
+    return Batch(views=views, y=torch.randint(KNOWN, (labeled,), generator=generator), epoch=epoch, step=step)
 
 
 def prediction(z: Tensor, directions: list[Tensor], temperature: float) -> list[Tensor]:
@@ -64,7 +64,7 @@ def literal_loss(method: SimGCD, given: Batch, *, tau_t: float, epsilon: float, 
     project = method.project.double()
     heads = model.known_head, model.novel_head
     directions = [row.double() for head in heads for row in head.weight]  # type: ignore[union-attr]
-    count, labelled = len(views[0]), given.labelled
+    count, labeled = len(views[0]), given.labeled
     p = [[prediction(z, directions, 0.1) for z in view] for view in views]
     q = [[prediction(z, directions, tau_t) for z in view] for view in views]
     distillation = torch.zeros((), dtype=torch.float64)
@@ -79,9 +79,9 @@ def literal_loss(method: SimGCD, given: Batch, *, tau_t: float, epsilon: float, 
     rows = project(torch.cat(views))
     alone = contrastive(rows, [[a == b for b in items] for a in items], 0.07)
     y = given.y.tolist()
-    known = [*range(labelled), *range(count, count + labelled)]
+    known = [*range(labeled), *range(count, count + labeled)]
     with_labels = contrastive(rows[known], [[a == b for b in y * 2] for a in y * 2], 0.07)
-    cross_entropy = -sum(torch.log(p[view][i][y[i]]) for view in (0, 1) for i in range(labelled)) / (2 * labelled)
+    cross_entropy = -sum(torch.log(p[view][i][y[i]]) for view in (0, 1) for i in range(labeled)) / (2 * labeled)
     method.project.float()
     classes = math.log(KNOWN + NOVEL)  # a constant, which makes the term 0 at best
     without = distillation + epsilon * (classes - entropy) + alone
@@ -111,11 +111,11 @@ def test_targets_have_no_gradient() -> None:
     torch.testing.assert_close(gradient, (p - q) / 8 / 0.1)
 
 
-@pytest.mark.parametrize(("labelled", "unlabelled"), [(0, 1), (1, 0), (1, 1), (0, 5), (5, 0), (4, 1), (20, 30)])
-def test_no_batch_is_too_small(labelled: int, unlabelled: int) -> None:
+@pytest.mark.parametrize(("labeled", "unlabeled"), [(0, 1), (1, 0), (1, 1), (0, 5), (5, 0), (4, 1), (20, 30)])
+def test_no_batch_is_too_small(labeled: int, unlabeled: int) -> None:
     method = make()
-    terms = method.losses(batch(labelled, unlabelled))
-    assert ("ce" in terms) == (labelled > 0)
+    terms = method.losses(batch(labeled, unlabeled))
+    assert ("ce" in terms) == (labeled > 0)
     assert all(value.shape == () and math.isfinite(value.item()) for value in terms.values())
     torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
     assert all(p.grad is None or bool(p.grad.isfinite().all()) for p in method.trained())

@@ -35,11 +35,11 @@ def make(shape: tuple[int, ...] = (6,), **options: Any) -> UNO:
     return UNO(model, Context(settings=config, seed=7, labels=labels, features=lambda rows: torch.zeros(0, WIDTH)))
 
 
-def batch(labelled: int, unlabelled: int, step: int = 0, shape: tuple[int, ...] = (6,)) -> Batch:
+def batch(labeled: int, unlabeled: int, step: int = 0, shape: tuple[int, ...] = (6,)) -> Batch:
     generator = torch.Generator().manual_seed(step)
-    x = torch.randn(labelled + unlabelled, *shape, generator=generator)
+    x = torch.randn(labeled + unlabeled, *shape, generator=generator)
     views = (x, x + 0.1 * torch.randn(x.shape, generator=generator))
-    return Batch(views=views, y=torch.randint(KNOWN, (labelled,), generator=generator), epoch=0, step=step)
+    return Batch(views=views, y=torch.randint(KNOWN, (labeled,), generator=generator), epoch=0, step=step)
 
 
 def train(method: UNO, first: int, last: int) -> None:
@@ -51,12 +51,12 @@ def train(method: UNO, first: int, last: int) -> None:
         optimizer.step()
 
 
-@pytest.mark.parametrize(("labelled", "unlabelled"), [(0, 1), (1, 0), (1, 1), (0, 5), (5, 0), (4, 1), (20, 30)])
+@pytest.mark.parametrize(("labeled", "unlabeled"), [(0, 1), (1, 0), (1, 1), (0, 5), (5, 0), (4, 1), (20, 30)])
 @pytest.mark.parametrize("shape", [(6,), (1, 4, 4)], ids=["vectors", "images"])
 @pytest.mark.parametrize("overclustering", [0, 3])
-def test_no_batch_is_too_small(labelled: int, unlabelled: int, shape: tuple[int, ...], overclustering: int) -> None:
+def test_no_batch_is_too_small(labeled: int, unlabeled: int, shape: tuple[int, ...], overclustering: int) -> None:
     method = make(shape, overclustering=overclustering)
-    terms = method.losses(batch(labelled, unlabelled, shape=shape))
+    terms = method.losses(batch(labeled, unlabeled, shape=shape))
     assert set(terms) == ({"swapped", "overclustering"} if overclustering else {"swapped"})
     assert all(value.shape == () and math.isfinite(value.item()) for value in terms.values())
     torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
@@ -147,9 +147,9 @@ def literal_loss(method: UNO, given: Batch) -> Tensor:
     return sum(means) / 2  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize(("labelled", "unlabelled"), [(4, 6), (0, 5), (5, 0)])
-def test_the_loss_word_for_word(labelled: int, unlabelled: int) -> None:
-    method, given = make(heads=2, overclustering=3), batch(labelled, unlabelled)
+@pytest.mark.parametrize(("labeled", "unlabeled"), [(4, 6), (0, 5), (5, 0)])
+def test_the_loss_word_for_word(labeled: int, unlabeled: int) -> None:
+    method, given = make(heads=2, overclustering=3), batch(labeled, unlabeled)
     method.train()
     terms = method.losses(given)
     assert set(terms) == {"swapped", "overclustering"}

@@ -38,7 +38,7 @@ def test_holds_the_last_ones_that_were_pushed(size: int, counts: list[int]) -> N
         pushed += count
         assert len(queue) == len(expected) == min(pushed, size)
         assert sorted(queue.filled_labels().tolist()) == list(expected)
-        torch.testing.assert_close(queue.filled(), direction(queue.filled_labels()))  # normalised, beside their labels
+        torch.testing.assert_close(queue.filled(), direction(queue.filled_labels()))  # normalized, beside their labels
         assert {i for part in slots for i in range(part.start, part.stop)} == set(
             (before != queue.labels).nonzero()[:, 0].tolist()
         )
@@ -69,7 +69,7 @@ def test_empty_slots_do_not_exist() -> None:
     assert not bool((queue.filled() == 0).all(dim=1).any())
 
 
-def test_unlabelled_features_have_no_label_even_where_one_was() -> None:
+def test_unlabeled_features_have_no_label_even_where_one_was() -> None:
     queue = Queue(2, 2)
     queue.push(*numbered(0, 2))
     queue.push(numbered(2, 1)[0])

@@ -201,20 +201,20 @@ def test_only_some_rows_are_trained_on_where_there_are_many(monkeypatch: pytest.
     assert len(found.labels_) == 1200
 
 
-def test_known_classes_among_the_unlabelled() -> None:
+def test_known_classes_among_the_unlabeled() -> None:
     x, y = blobs(6, each=60)
     given = np.where((y < 3) & (np.arange(len(y)) % 2 == 0), y, -1)
-    found = quick(known_in_unlabelled=True).fit(x, given)
+    found = quick(known_in_unlabeled=True).fit(x, given)
     hidden_known = (given == -1) & (y < 3)
     assert (found.labels_[hidden_known] == y[hidden_known]).mean() > 0.95
     assert clustering_accuracy(y, found.labels_) > 0.95
     assert found.n_novel_ == 3
     assert (found.predict(x) == found.labels_).mean() > 0.95
-    counted = quick(n_novel="auto", known_in_unlabelled=True).fit(x, given)
+    counted = quick(n_novel="auto", known_in_unlabeled=True).fit(x, given)
     assert counted.n_novel_ == 3
 
 
-def test_warns_where_known_classes_seem_to_be_among_the_unlabelled() -> None:
+def test_warns_where_known_classes_seem_to_be_among_the_unlabeled() -> None:
     x, y = blobs(6, each=60)
     with pytest.warns(UserWarning, match="seems to contain known classes"):
         quick().fit(x, np.where((y < 3) & (np.arange(len(y)) % 2 == 0), y, -1))
@@ -243,7 +243,7 @@ BAD_Y = np.array([0, 1] * 10)
     [
         (np.full((20, 4), np.nan), BAD_Y, {}, "NaN"),
         (np.ones((20, 4)), BAD_Y[:10], {}, "20 items and y has 10 labels"),
-        (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"n_novel": 11}, "11 novel classes in 10 unlabelled items"),
+        (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"n_novel": 11}, "11 novel classes in 10 unlabeled items"),
         (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"n_novel": 0}, "give a whole number of 1 or more"),
         (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"n_novel": "many"}, "give a whole number"),
         (np.ones((20, 4)), np.where(BAD_Y, 0, -1), {"method": "nlc-hng"}, "ncl-hng"),
@@ -280,7 +280,7 @@ def test_odd_input_has_a_result(n_novel: object) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_no_or_all_rows_unlabelled() -> None:
+def test_no_or_all_rows_unlabeled() -> None:
     x, y = blobs(3, dims=20)
     alone = quick(n_novel="auto").fit(x)
     assert alone.n_novel_ == 3

@@ -164,13 +164,13 @@ def test_the_estimator_trains_on_an_array_of_images(
     np.testing.assert_array_equal(again.predict(images), discovery.predict(images))
 
 
-def test_the_estimator_trains_on_grey_images_and_on_paths(tiny: Path, pictures: Path) -> None:
+def test_the_estimator_trains_on_gray_images_and_on_paths(tiny: Path, pictures: Path) -> None:
     images, y = digits()
     given = np.where(y < KNOWN, y, -1)
     options: dict[str, Any] = {"n_novel": 3, "recipe": str(tiny), "random_state": 0}
-    grey = NovelClassDiscovery(**options, rehearsals=0).fit(images[..., 0], given)
-    assert (grey.labels_[y < KNOWN] == y[y < KNOWN]).all()
-    assert len(grey.predict(images[:5])) == 5
+    gray = NovelClassDiscovery(**options, rehearsals=0).fit(images[..., 0], given)
+    assert (gray.labels_[y < KNOWN] == y[y < KNOWN]).all()
+    assert len(gray.predict(images[:5])) == 5
     paths = sorted(pictures.rglob("*.png"), key=lambda path: path.name)
     by_path = NovelClassDiscovery(**options, rehearsals=1).fit(paths, given)
     assert by_path.estimate_accuracy()["accuracy"] is not None

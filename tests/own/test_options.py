@@ -31,9 +31,9 @@ def settings(*overrides: str) -> Settings:
 def test_the_recipe_follows_from_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "installed", lambda name: False)
     assert own_settings(VECTORS, None, []).name == "vectors"
-    mixed = own_settings(VECTORS, None, ["data.known_in_unlabelled=true"])
+    mixed = own_settings(VECTORS, None, ["data.known_in_unlabeled=true"])
     assert (mixed.name, mixed.discovery.method) == ("vectors", "neighbor-consensus")
-    trained = own_settings(VECTORS, None, ["data.known_in_unlabelled=true", "discovery.method=ncl-hng"])
+    trained = own_settings(VECTORS, None, ["data.known_in_unlabeled=true", "discovery.method=ncl-hng"])
     assert (trained.name, trained.discovery.method) == ("trained-vectors", "ncl-hng")
     few = own_settings(IMAGES, None, ["seed=4"])
     assert (few.name, few.data.encoder, few.seed) == ("vectors", "gradients", 4)

@@ -302,7 +302,7 @@ def test_bad_arrays_are_refused_by_name(tmp_path: Path, vectors: Path, damage: s
         ["discovery.method=ncl-hng", "method.pairs=ranking", "discovery.novel_head=random"],
         ["discovery.method=ncl-hng", "method.pairs=rank", "machine.cache_views=2"],
         ["discovery.method=ncl-hng", "method.view_among_neighbors=true", "method.consistency_rows=all"],
-        ["discovery.labelled_per_batch=10", "method.queue_labelled=33"],
+        ["discovery.labeled_per_batch=10", "method.queue_labeled=33"],
         ["data.novel=1"],
         ["data.novel=1", "data.known=1", "data.per_class=1"],
         ["discovery.batch=5000", "rotation.batch=5000"],

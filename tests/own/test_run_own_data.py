@@ -170,13 +170,13 @@ def test_an_interrupted_discovery_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_known_classes_in_new_items(tmp_path: Path) -> None:
     x, y = blobs(5, 40)
-    labelled = (y < 3) & (np.arange(len(y)) % 2 == 0)
-    np.savez(tmp_path / "known.npz", X=x[labelled], y=y[labelled])
-    np.save(tmp_path / "new.npy", x[~labelled])
-    out, options = tmp_path / "run", ["data.known_in_unlabelled=true", "data.n_novel=2", "rehearsals=0"]
+    labeled = (y < 3) & (np.arange(len(y)) % 2 == 0)
+    np.savez(tmp_path / "known.npz", X=x[labeled], y=y[labeled])
+    np.save(tmp_path / "new.npy", x[~labeled])
+    out, options = tmp_path / "run", ["data.known_in_unlabeled=true", "data.n_novel=2", "rehearsals=0"]
     record = discover(tmp_path / "known.npz", tmp_path / "new.npy", out, *options, encoder="auto")
     assert record["method"] == "neighbor-consensus"
-    items, truth = load(out), y[~labelled]
+    items, truth = load(out), y[~labeled]
     found = np.array([items.classes[label] for label in items.labels[items.new]])
     np.testing.assert_array_equal(found[truth < 3], truth[truth < 3].astype(str))
     assert clustering_accuracy(truth, found) == 1.0
@@ -207,7 +207,7 @@ def test_export_folders_and_fiftyone(run: Path, tmp_path: Path) -> None:
     assert len(labels["labels"]) == len(list((target / "data").iterdir())) == wanted
 
 
-def test_export_for_labelling_tools(run: Path, tmp_path: Path) -> None:
+def test_export_for_labeling_tools(run: Path, tmp_path: Path) -> None:
     coco = json.loads(export(run, "coco", tmp_path / "coco.json").read_text())
     assert len(coco["images"]) == len(coco["annotations"])
     assert {one["name"] for one in coco["categories"]} == {"novel-0", "novel-1", "novel-2"}

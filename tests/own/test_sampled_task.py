@@ -1,4 +1,4 @@
-"""`unveil discover` on shards: the fit is on a sample that is told, and every row is labelled once."""
+"""`unveil discover` on shards: the fit is on a sample that is told, and every row is labeled once."""
 
 import csv
 import re
@@ -59,8 +59,8 @@ def write(path: Path, columns: dict[str, object]) -> None:
 
 def test_new_rows_are_taken_of_every_shard_in_proportion(folder: Path) -> None:
     task = read_task_or_sample(folder / "known.npz", folder / "new", sample=90)
-    assert len(task.labelled) == 90
-    assert len(task.unlabelled) == 90
+    assert len(task.labeled) == 90
+    assert len(task.unlabeled) == 90
     assert task.ids is not None
     of_array = [name for name in task.ids if name.startswith("1/")]
     assert len(of_array) == 10  # 100 of 896 rows
@@ -85,8 +85,8 @@ def test_a_row_keeps_its_id_and_its_vector(folder: Path) -> None:
 
 def test_rows_without_a_vector_or_a_label_are_left_out(folder: Path) -> None:
     task = read_task_or_sample(folder / "known", folder / "new")
-    assert len(task.unlabelled) == sum(SIZES) - 5 - 2
-    assert len(task.labelled) == 901 - 1
+    assert len(task.unlabeled) == sum(SIZES) - 5 - 2
+    assert len(task.labeled) == 901 - 1
     assert task.known == tuple(f"digit {digit}" for digit in range(5))
 
 
@@ -98,7 +98,7 @@ def test_small_known_classes_are_not_lost(folder: Path, tmp_path: Path) -> None:
     write(tmp_path / "known" / "a.parquet", {"vector": lists(X), "label": labels})
     np.save(tmp_path / "new" / "a.npy", X)
     task = read_task_or_sample(tmp_path / "known", tmp_path / "new", sample=100)
-    counts = np.bincount(task.labels[task.labelled])
+    counts = np.bincount(task.labels[task.labeled])
     assert dict(zip(task.known, counts.tolist(), strict=True)) == {"rare": 20, "usual": 80}
 
 
@@ -154,18 +154,18 @@ def test_only_folders_of_arrays_or_tables_are_shards(folder: Path, tmp_path: Pat
         ("known.npz", "narrow", "give items of one kind and size"),
         ("known.npz", "mixed", "vectors of 3 and of 4 numbers"),
         ("known.npz", "repeated", "occurs twice"),
-        ("unlabelled", "new", "no row has a label"),
+        ("unlabeled", "new", "no row has a label"),
     ],
 )
 def test_what_cannot_be_sampled_is_told(known: str, new: str, message: str, folder: Path) -> None:
-    for name in ("csv", "narrow", "mixed", "repeated", "unlabelled"):
+    for name in ("csv", "narrow", "mixed", "repeated", "unlabeled"):
         (folder / name).mkdir(exist_ok=True)
     (folder / "csv" / "a.csv").write_text("a,b\n1,2\n")
     np.save(folder / "narrow" / "a.npy", np.ones((9, 3), dtype=np.float32))
     np.save(folder / "mixed" / "a.npy", np.ones((9, 3), dtype=np.float32))
     np.save(folder / "mixed" / "b.npy", np.ones((9, 4), dtype=np.float32))
     write(folder / "repeated" / "a.parquet", {"id": ["x", "x"], "vector": lists(np.ones((2, 64)))})
-    write(folder / "unlabelled" / "a.parquet", {"vector": lists(np.ones((2, 64))), "label": ["", " "]})
+    write(folder / "unlabeled" / "a.parquet", {"vector": lists(np.ones((2, 64))), "label": ["", " "]})
     with pytest.raises(UnveilError, match=message):
         read_task_or_sample(folder / known, folder / new)
 

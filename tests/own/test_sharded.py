@@ -19,7 +19,7 @@ from unveil.data.shards import find_shards
 from unveil.errors import UnveilError
 from unveil.own import engines, sharded
 from unveil.own.predict_run import predict_run
-from unveil.own.sharded import Embedder, Labelling, run_job
+from unveil.own.sharded import Embedder, Labeling, run_job
 
 ROWS, SHARDS = 1797, 6
 
@@ -56,7 +56,7 @@ def labels_in(out: Path) -> dict[str, tuple[str | None, str]]:
 
 
 def test_labels_are_those_of_the_whole_and_every_row_is_there_once(run: Path, vectors: Path, tmp_path: Path) -> None:
-    done = run_job(Labelling(run), vectors, tmp_path / "out")
+    done = run_job(Labeling(run), vectors, tmp_path / "out")
     assert sum(one.rows for one in done) == ROWS
     assert sum(one.unreadable for one in done) == 2
     found = labels_in(tmp_path / "out")
@@ -72,24 +72,24 @@ def test_labels_are_those_of_the_whole_and_every_row_is_there_once(run: Path, ve
 
 def test_a_stopped_job_goes_on_with_what_is_missing(run: Path, vectors: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    run_job(Labelling(run), vectors, out)
+    run_job(Labeling(run), vectors, out)
     kept, lost = out / "part1.parquet", out / "part4.parquet"
     before, content = kept.stat().st_mtime_ns, lost.read_bytes()
     lost.unlink()
-    done = run_job(Labelling(run), vectors, out)
+    done = run_job(Labeling(run), vectors, out)
     assert [one.name for one in done if one.seconds] == ["part4"]
     assert kept.stat().st_mtime_ns == before
     assert lost.read_bytes() == content
 
 
 def test_results_of_something_else_are_refused(run: Path, vectors: Path, tmp_path: Path) -> None:
-    run_job(Labelling(run), vectors, tmp_path / "out")
+    run_job(Labeling(run), vectors, tmp_path / "out")
     with pytest.raises(UnveilError, match="another run or encoder"):
-        run_job(Labelling(run, coverage=0.5), vectors, tmp_path / "out")
+        run_job(Labeling(run, coverage=0.5), vectors, tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
     with pytest.raises(UnveilError, match="not empty"):
-        run_job(Labelling(run), vectors, tmp_path / "mine")
+        run_job(Labeling(run), vectors, tmp_path / "mine")
 
 
 def test_a_killed_worker_loses_and_doubles_nothing(run: Path, vectors: Path, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(run: Path, vectors: Path, tmp
         "import os, signal, sys\n"
         "from pathlib import Path\n"
         "from unveil.own import engines\n"
-        "from unveil.own.sharded import Labelling, run_job\n"
+        "from unveil.own.sharded import Labeling, run_job\n"
         "do_shard = engines.do_shard\n"
         "def deadly(worker, shard, out):\n"
         "    mark = Path(sys.argv[3] + '.killed')\n"
@@ -110,7 +110,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(run: Path, vectors: Path, tmp
         "    return do_shard(worker, shard, out)\n"
         "engines.do_shard = deadly\n"  # workers are started anew and read this file too
         "if __name__ == '__main__':\n"
-        "    run_job(Labelling(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]), workers=2)\n"
+        "    run_job(Labeling(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]), workers=2)\n"
     )
     out = tmp_path / "out"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -130,13 +130,13 @@ def test_a_stopped_command_does_not_wait_for_its_workers(run: Path, vectors: Pat
         "from pathlib import Path\n"
         "from unveil.own import engines\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job is started with it ignored\n"
-        "from unveil.own.sharded import Labelling, run_job\n"
+        "from unveil.own.sharded import Labeling, run_job\n"
         "def endless(worker, shard, out):\n"
         "    Path(sys.argv[3] + f'.{os.getpid()}').touch()\n"
         "    time.sleep(3600)\n"
         "engines.do_shard = endless\n"
         "if __name__ == '__main__':\n"
-        "    run_job(Labelling(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]), workers=2)\n"
+        "    run_job(Labeling(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]), workers=2)\n"
     )
     out = tmp_path / "out"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -155,10 +155,10 @@ def test_a_stopped_command_does_not_wait_for_its_workers(run: Path, vectors: Pat
 
 def test_ray_gives_the_same_files_and_survives_a_killed_actor(run: Path, vectors: Path, tmp_path: Path) -> None:
     """Ray's own cluster on this machine, two actors, one of which is killed as soon as a first shard is done."""
-    run_job(Labelling(run), vectors, tmp_path / "local")
+    run_job(Labeling(run), vectors, tmp_path / "local")
     out, killed = tmp_path / "ray", 0
     out.mkdir()
-    for one in engines.on_ray(Labelling(run), find_shards(vectors), out, 2, None):
+    for one in engines.on_ray(Labeling(run), find_shards(vectors), out, 2, None):
         assert one.rows
         killed = killed or kill_an_actor()
     assert killed
@@ -216,7 +216,7 @@ def test_arrays_are_shards_too(tmp_path: Path, run: Path) -> None:
     (tmp_path / "in").mkdir()
     np.save(tmp_path / "in" / "a.npy", X[:10])
     np.savez(tmp_path / "in" / "b.npz", X=X[10:15])
-    run_job(Labelling(run), tmp_path / "in", tmp_path / "out")
+    run_job(Labeling(run), tmp_path / "in", tmp_path / "out")
     assert sorted(labels_in(tmp_path / "out")) == [
         *(f"a/{row:08d}" for row in range(10)),
         *(f"b/{row:08d}" for row in range(5)),
@@ -236,4 +236,4 @@ def test_what_cannot_be_read_is_named(make: object, message: str, tmp_path: Path
     (tmp_path / "in").mkdir()
     make(tmp_path / "in")  # type: ignore[operator]
     with pytest.raises(UnveilError, match=message):
-        run_job(Labelling(run), tmp_path / "in", tmp_path / "out")
+        run_job(Labeling(run), tmp_path / "in", tmp_path / "out")

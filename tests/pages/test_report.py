@@ -498,7 +498,7 @@ const canvas = arguments[0], ratio = devicePixelRatio;
 const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
 for (let i = 0; i < pixels.length; i += 4) {
   const [r, g, b] = [pixels[i], pixels[i + 1], pixels[i + 2]];
-  // a color, so a novel class: known ones are grey
+  // a color, so a novel class: known ones are gray
   if (pixels[i + 3] > 200 && Math.max(r, g, b) - Math.min(r, g, b) > 60) {
     return [Math.round((i / 4 % canvas.width) / ratio), Math.round(Math.floor(i / 4 / canvas.width) / ratio)];
   }

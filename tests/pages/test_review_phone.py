@@ -126,7 +126,7 @@ def test_of_duplicates_one_is_kept(browser: Browser, tmp_path: Path, small: bool
     run = write_run(tmp_path / "run")
     features = np.load(run / "features.npy")
     features[[31, 32, 40]] = features[30]  # new ones
-    features[50] = features[3]  # a new one and a labelled one
+    features[50] = features[3]  # a new one and a labeled one
     np.save(run / "features.npy", features)
     pixels = np.load(run / "pictures.npy")
     pixels[[31, 32, 40]], pixels[50] = pixels[30], pixels[3]
@@ -149,7 +149,7 @@ def test_of_duplicates_one_is_kept(browser: Browser, tmp_path: Path, small: bool
         browser.until(lambda: "No two items look the same" in browser.one(".items").text)
         assert browser.complaints() == []
     (line,) = (run / "review.jsonl").read_text().splitlines()
-    assert json.loads(line)["data"]["rows"] == [31, 32, 40, 50]  # the labelled one stays
+    assert json.loads(line)["data"]["rows"] == [31, 32, 40, 50]  # the labeled one stays
 
 
 @pytest.mark.parametrize("small", [False, True])

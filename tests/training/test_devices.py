@@ -103,17 +103,17 @@ def drawn_model(kind: str) -> Model:
 
 def batch(
     kind: str,
-    labelled: int = 5,
-    unlabelled: int = 7,
+    labeled: int = 5,
+    unlabeled: int = 7,
     views: int = 2,
     step: int = 0,
     trunk_output: tuple[tuple[int, ...], torch.dtype] | None = None,
 ) -> Batch:
-    count = labelled + unlabelled
+    count = labeled + unlabeled
     shape, dtype = (NETWORKS[kind][1], torch.float32) if trunk_output is None else trunk_output
     return Batch(
         views=tuple(torch.empty(count, *shape, dtype=dtype, device=META) for _ in range(views)),
-        y=torch.empty(labelled, dtype=torch.int64, device=META),
+        y=torch.empty(labeled, dtype=torch.int64, device=META),
         epoch=0,
         step=step,
         rows=torch.empty(count, dtype=torch.int64, device=META),
@@ -149,8 +149,8 @@ def test_a_discovery_step_of_every_method(kind: str, overrides: list[str], monke
     else:
         model.freeze_trunk()
     method = method_of(model, overrides)
-    labelled = 0 if method.unlabelled_only else 5
-    run(method, [batch(kind, labelled, step=step) for step in range(6)], monkeypatch)  # queues fill and wrap around
+    labeled = 0 if method.unlabeled_only else 5
+    run(method, [batch(kind, labeled, step=step) for step in range(6)], monkeypatch)  # queues fill and wrap around
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -160,8 +160,8 @@ def test_a_discovery_step_on_cached_trunk_outputs(name: str, monkeypatch: pytest
     shape = tuple(model.trunk(torch.empty(2, *NETWORKS["images"][1], device=META))[0].shape)
     model.skip_trunk()
     method = method_of(model, [f"discovery.method={name}"])
-    labelled = 0 if method.unlabelled_only else 5
-    batches = [batch("images", labelled, step=step, trunk_output=(shape, torch.float16)) for step in range(6)]
+    labeled = 0 if method.unlabeled_only else 5
+    batches = [batch("images", labeled, step=step, trunk_output=(shape, torch.float16)) for step in range(6)]
     run(method, batches, monkeypatch)
 
 
@@ -214,7 +214,7 @@ VIEWS = {
     "zero padding": (np.zeros((ITEMS, 8, 8, 3), dtype=np.uint8), {"shift": 1, "flip": True, "padding": "zero"}),
     "crops": (
         np.zeros((ITEMS, 8, 8, 3), dtype=np.uint8),
-        {"crop": (0.5, 1.0), "jitter": 0.2, "grey": 0.2, "noise": 0.1},
+        {"crop": (0.5, 1.0), "jitter": 0.2, "gray": 0.2, "noise": 0.1},
     ),
     "vectors": (np.zeros((ITEMS, 6), dtype=np.float32), {"noise": 0.5, "dropout": 0.1, "mix": 0.5}),
     "own views": (np.zeros((ITEMS, 3, 6), dtype=np.float32), {}),
@@ -238,7 +238,7 @@ def test_views_are_drawn_on_the_device(kind: str, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "options", [{"shift": 1, "flip": True}, {"crop": (0.5, 1.0)}, {"jitter": 0.2}, {"grey": 0.2}], ids=str
+    "options", [{"shift": 1, "flip": True}, {"crop": (0.5, 1.0)}, {"jitter": 0.2}, {"gray": 0.2}], ids=str
 )
 def test_augmentation_makes_nothing_on_the_host(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.empty(5, 8, 8, 3, dtype=torch.uint8, device=META)

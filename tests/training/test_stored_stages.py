@@ -1,4 +1,4 @@
-"""Which tasks share a stored stage, and the batches of methods that see unlabelled items alone."""
+"""Which tasks share a stored stage, and the batches of methods that see unlabeled items alone."""
 
 import io
 import json
@@ -34,7 +34,7 @@ def stages(folder: Path) -> Counter[str]:
     return Counter(json.loads(path.read_text())["stage"] for path in (folder / "store").glob("*/stage.json"))
 
 
-def test_tasks_with_the_same_labelled_images_share_what_is_trained_on_these_alone(tmp_path: Path) -> None:
+def test_tasks_with_the_same_labeled_images_share_what_is_trained_on_these_alone(tmp_path: Path) -> None:
     similarity = ("discovery.method=kcl", "method.similarity.epochs=1", "method.similarity.batch=20")
     for number, subset in enumerate(SUBSETS):
         run(tmp_path, subset, *similarity, name=str(number))
@@ -52,7 +52,7 @@ def test_tasks_with_the_same_labelled_images_share_what_is_trained_on_these_alon
         (["data.encoder=pixels", "encoder.name=mlp"], {"supervised": 2}),  # vectors are scaled by all items
     ],
 )
-def test_what_depends_on_the_unlabelled_items_is_not_shared(
+def test_what_depends_on_the_unlabeled_items_is_not_shared(
     overrides: list[str], expected: dict[str, int], tmp_path: Path
 ) -> None:
     for number, subset in enumerate(SUBSETS):
@@ -60,7 +60,7 @@ def test_what_depends_on_the_unlabelled_items_is_not_shared(
     assert stages(tmp_path) == expected
 
 
-def test_other_labelled_items_or_labels_are_another_stage(tmp_path: Path) -> None:
+def test_other_labeled_items_or_labels_are_another_stage(tmp_path: Path) -> None:
     run(tmp_path, SUBSETS[0], name="a")
     run(tmp_path, SUBSETS[0], "data.per_class=20", name="b")
     run(tmp_path, SUBSETS[0], 'data.known=["1", "0", "2"]', name="c")
@@ -87,20 +87,20 @@ def sizes(given: Training) -> list[int]:
     )
     method = make_method(given.settings.discovery.method, model, context)
     batches = list(_discovery_loader(given, method).epoch(0))
-    if method.unlabelled_only:
-        assert all(batch.labelled == 0 for batch in batches)
+    if method.unlabeled_only:
+        assert all(batch.labeled == 0 for batch in batches)
         rows = np.concatenate([batch.rows.numpy() for batch in batches if batch.rows is not None])
         assert sorted(rows) == list(range(400, 500))
     return [len(batch.views[0]) for batch in batches]
 
 
-def test_methods_on_unlabelled_items_may_have_batches_of_their_own() -> None:
-    assert sizes(training("discovery.method=dtc")) == [10] * 10  # as many as with labelled items
-    assert sizes(training("discovery.method=dtc", "discovery.unlabelled_batch=40")) == [40, 40, 20]
-    assert sizes(training("discovery.method=ncl", "discovery.unlabelled_batch=40")) == [50] * 10
-    several = training("discovery.method=dtc", "discovery.unlabelled_batch=40", "discovery.labelled_per_batch=30")
+def test_methods_on_unlabeled_items_may_have_batches_of_their_own() -> None:
+    assert sizes(training("discovery.method=dtc")) == [10] * 10  # as many as with labeled items
+    assert sizes(training("discovery.method=dtc", "discovery.unlabeled_batch=40")) == [40, 40, 20]
+    assert sizes(training("discovery.method=ncl", "discovery.unlabeled_batch=40")) == [50] * 10
+    several = training("discovery.method=dtc", "discovery.unlabeled_batch=40", "discovery.labeled_per_batch=30")
     assert sizes(several) == [40, 40, 20]
-    steps = ("discovery.unlabelled_batch=50", "discovery.steps=40", "discovery.epochs=4")
+    steps = ("discovery.unlabeled_batch=50", "discovery.steps=40", "discovery.epochs=4")
     assert training("discovery.method=dtc", *steps).settings.discovery.passes == 5
     assert training("discovery.method=ncl", *steps).settings.discovery.passes == 1
 
@@ -108,8 +108,8 @@ def test_methods_on_unlabelled_items_may_have_batches_of_their_own() -> None:
 @pytest.mark.parametrize("method", ["dtc", "mcl"])
 def test_a_last_batch_of_one_row_is_no_error(method: str, tmp_path: Path) -> None:
     novel, similarity = "data.novel=2", ("method.similarity.epochs=1",) if method == "mcl" else ()
-    vectors = ("data.encoder=pixels", "encoder.name=mlp", "data.per_class=20", novel)  # 40 unlabelled rows
-    run(tmp_path, *vectors, f"discovery.method={method}", "discovery.unlabelled_batch=13", *similarity)
+    vectors = ("data.encoder=pixels", "encoder.name=mlp", "data.per_class=20", novel)  # 40 unlabeled rows
+    run(tmp_path, *vectors, f"discovery.method={method}", "discovery.unlabeled_batch=13", *similarity)
     assert (tmp_path / "run" / "predictions.csv").exists()
 
 

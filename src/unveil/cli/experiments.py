@@ -98,7 +98,7 @@ def _print_scores(record: dict[str, Any], folder: Path, json: bool) -> None:
         print_json({"run": folder, "recipe": record["recipe"], "scores": rows})
         return
     cells = [(t, f"{100 * s['acc']:.1f}", f"{s['nmi']:.3f}", f"{s['ari']:.3f}", f"{time:.0f}") for t, s, time in scored]
-    title = f"{record['recipe']}, unlabelled training items"
+    title = f"{record['recipe']}, unlabeled training items"
     print_table(("", "ACC %", "NMI", "ARI", "seconds"), cells, title=title)
     print(f"run directory: {folder}")
     print(f"next: unveil review {folder}, or unveil report {folder}")

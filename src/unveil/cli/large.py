@@ -43,11 +43,11 @@ def predict(
         raise UnveilError(f"--coverage is {coverage}: give a share, above 0 and at most 1")
     where.check()
     if out is not None and out.suffix.lower() != ".csv":
-        from unveil.own.sharded import Labelling, run_job
+        from unveil.own.sharded import Labeling, run_job
         from unveil.runs.reader import read_record
 
         read_record(run)  # an error now, and not in a worker
-        job = Labelling(run.resolve(), coverage, device)
+        job = Labeling(run.resolve(), coverage, device)
         done = run_job(job, inputs, out, **where.options())
         print_finished(done, out)
         return

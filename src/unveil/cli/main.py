@@ -11,7 +11,7 @@ from unveil.errors import UnveilError
 
 app = App(
     name="unveil",
-    help="Novel class discovery: find new classes in unlabelled data.",
+    help="Novel class discovery: find new classes in unlabeled data.",
     version=__version__,
     suppress_keyboard_interrupt=False,
 )

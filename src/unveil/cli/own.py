@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from unveil.own.shard_jobs import Finished
 
 Flag = Parameter(negative="")
-KnownInUnlabelled = Parameter(name=["--known-in-unlabelled", "--may-contain-known"], negative="")
+KnownInUnlabeled = Parameter(name=["--known-in-unlabeled", "--known-in-unlabelled", "--may-contain-known"], negative="")
 LABELS = "labels"
 """The folder in a run directory with the labels of all rows of NEW in shards."""
 NumberOfClasses = Parameter(name=["--n-novel", "--classes"])
@@ -81,7 +81,7 @@ def discover(
     scaling: Literal["auto", "unit", "standard", "none"] = "auto",
     recipe: str | None = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
-    known_in_unlabelled: Annotated[bool, KnownInUnlabelled] = False,
+    known_in_unlabeled: Annotated[bool, KnownInUnlabeled] = False,
     rehearsals: int | None = None,
     sample: int | None = None,
     out: Path | None = None,
@@ -99,7 +99,7 @@ def discover(
     new
         A folder of images or .txt files, however nested; a table; .npz (X), .npy. Without it, KNOWN is a table and its
         rows with an empty label are the new ones. For input of any size a folder of .parquet or .npy shards: the fit is
-        on a sample, all rows are labelled in OUT/labels, and the same command goes on with what is missing there.
+        on a sample, all rows are labeled in OUT/labels, and the same command goes on with what is missing there.
     continue_
         A reviewed run directory, in place of KNOWN and NEW. Clusters that have a name are known classes now, and
         rejected items do not come back to the class they were rejected from. All settings are those of that run; only
@@ -116,7 +116,7 @@ def discover(
         nothing: rotation, known classes, discovery), or a TOML file.
     set_
         Change a setting of the recipe, for example --set discovery.lr=0.05; may be given several times.
-    known_in_unlabelled
+    known_in_unlabeled
         NEW may contain items of known classes too.
     rehearsals
         How often known classes are hidden and discovered again, to choose the method's settings and to forecast the
@@ -140,7 +140,7 @@ def discover(
             set=set_,
             rehearsals=rehearsals,
             sample=sample,
-            known_in_unlabelled=known_in_unlabelled or None,
+            known_in_unlabeled=known_in_unlabeled or None,
             encoder=None if common.encoder == "auto" else common.encoder,
             seed=common.seed or None,
             device=None if common.device == "auto" else common.device,
@@ -165,7 +165,7 @@ def discover(
 
     chosen: dict[str, Any] = {
         "data.n_novel": number,
-        "data.known_in_unlabelled": "true" if known_in_unlabelled else None,
+        "data.known_in_unlabeled": "true" if known_in_unlabeled else None,
         "data.vector_scaling": None if scaling == "auto" else f'"{scaling}"',  # in quotes: "none" is a word
         "discovery.method": method,
         "rehearsals": rehearsals,
@@ -211,9 +211,9 @@ def _label_shards(record: dict[str, Any], folder: Path, device: str, where: Wher
     new = record["source"].get("new")
     if new is None or not is_sharded(Path(new)):
         return
-    from unveil.own.sharded import Labelling, run_job
+    from unveil.own.sharded import Labeling, run_job
 
-    job = Labelling(folder.resolve(), device=device, of_the_run=novel_alone)
+    job = Labeling(folder.resolve(), device=device, of_the_run=novel_alone)
     print_finished(run_job(job, Path(new), folder / LABELS, **where.options()), folder / LABELS)
 
 
@@ -225,7 +225,7 @@ def _check_given(known: Path | None, new: Path | None) -> None:
     if known is not None:
         check_one_split(known)
     if known is None or (new is None and not is_table(known)):
-        raise UnveilError("give KNOWN and NEW: labelled items and new ones; unveil discover --help")
+        raise UnveilError("give KNOWN and NEW: labeled items and new ones; unveil discover --help")
 
 
 def _only_with_known_new(**options: object) -> None:
@@ -261,7 +261,7 @@ def classes(
     /,
     *,
     plot: Path | None = None,
-    known_in_unlabelled: Annotated[bool, KnownInUnlabelled] = False,
+    known_in_unlabeled: Annotated[bool, KnownInUnlabeled] = False,
     json: AsJson = False,
     common: Common = COMMON,
 ) -> None:
@@ -275,7 +275,7 @@ def classes(
         As for discover.
     plot
         Draw the criteria into this file (.png, .svg, .pdf); needs matplotlib.
-    known_in_unlabelled
+    known_in_unlabeled
         NEW may contain items of known classes too.
     json
         Print JSON, with the values of every criterion.
@@ -285,7 +285,7 @@ def classes(
     from unveil.storage import default_store
 
     estimate = count_classes(
-        known, new, stages=common.store or default_store(), known_in_unlabelled=known_in_unlabelled, **_shared(common)
+        known, new, stages=common.store or default_store(), known_in_unlabeled=known_in_unlabeled, **_shared(common)
     )
     if plot is not None:
         plot_criteria(estimate, plot)

@@ -17,10 +17,10 @@ from unveil.settings import MethodSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Clustering:
-    """The clusters of the unlabelled rows."""
+    """The clusters of the unlabeled rows."""
 
     labels: Labels
-    """(n_u,): the cluster of each unlabelled row, from 0."""
+    """(n_u,): the cluster of each unlabeled row, from 0."""
     certainty: Matrix
     """(n_u,): how sure the clusterer is of it, 0 to 1, before calibration."""
     head: NeighborVote | nn.Linear
@@ -28,9 +28,9 @@ class Clustering:
 
 
 def with_known(head: NeighborVote | nn.Linear, z: Matrix, labels: Labels, n_known: int) -> NeighborVote | nn.Linear:
-    """A head over known classes and then clusters, for unlabelled rows that may be of either.
+    """A head over known classes and then clusters, for unlabeled rows that may be of either.
 
-    `z` and `labels` are the rows of known classes: those that came with a label, and those recognised as known.
+    `z` and `labels` are the rows of known classes: those that came with a label, and those recognized as known.
     """
     if isinstance(head, NeighborVote):
         return head.with_known(z, labels, n_known)
@@ -49,7 +49,7 @@ def nearest_center(centers: Matrix) -> nn.Linear:
 
 
 class Clusterer:
-    """Clusters the unlabelled rows of a matrix. A subclass has settings and `fit`."""
+    """Clusters the unlabeled rows of a matrix. A subclass has settings and `fit`."""
 
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     """Its settings dataclass: the table `[method]` of a recipe."""

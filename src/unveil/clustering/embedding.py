@@ -6,7 +6,7 @@ Cauchy kernel q(a, b) = 1 / (1 + |a − b|²) in place of exp(cosine / τ):
     ℓ_i = Σ_j w_ij (−log q(y_i, y_j)) + log Σ_r q(y_i, y_r)
 
 with w the edge weights of row i, which sum to 1, and r random other rows (Damrich et al., ICLR 2023, show that t-SNE
-and UMAP minimise losses of this family). Its gradient is written out here: an iteration is three matrix products.
+and UMAP minimize losses of this family). Its gradient is written out here: an iteration is three matrix products.
 """
 
 import numpy as np
@@ -27,9 +27,9 @@ def needed_dimensions(clusters: float) -> int:
 
 
 def spectral_start(weights: sp.csr_matrix, dimensions: int, seed: int) -> Matrix:
-    """(n, dimensions): leading eigenvectors of the normalised graph, without the constant one."""
+    """(n, dimensions): leading eigenvectors of the normalized graph, without the constant one."""
     degree = np.asarray(weights.sum(axis=1)).ravel()
-    degree = degree + 0.1 * degree.mean()  # regularised: small components do not take all eigenvectors
+    degree = degree + 0.1 * degree.mean()  # regularized: small components do not take all eigenvectors
     scale = sp.diags(1 / np.sqrt(degree))
     start = np.sqrt(degree) + 1e-3 * rng.numpy(seed, "eigenvectors").standard_normal(len(degree))
     count = max(1, min(dimensions + 1, len(degree) - 2))

@@ -1,4 +1,4 @@
-"""Clustering without training: k-means that scales, and k-means that keeps labelled items in their class."""
+"""Clustering without training: k-means that scales, and k-means that keeps labeled items in their class."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.cluster import KMeans, kmeans_plusplus
 
 from unveil.clustering.clusterer import Clusterer, Clustering, nearest_center
-from unveil.data.task import UNLABELLED
+from unveil.data.task import UNLABELED
 from unveil.numerics import Labels, Matrix, spread_rows, squared_distances, sums_by_label
 
 SAMPLE = 50_000
@@ -36,15 +36,15 @@ def kmeans(x: Matrix, clusters: int, seed: int, *, n_init: int = 10) -> Clusters
 
 
 def semi_kmeans(
-    x: Matrix, labelled: Matrix, y: Labels, clusters: int, seed: int, *, n_init: int = 5, iterations: int = 60
+    x: Matrix, labeled: Matrix, y: Labels, clusters: int, seed: int, *, n_init: int = 5, iterations: int = 60
 ) -> Clusters:
-    """k-means of `x` with `clusters` clusters, the first of which are the classes of the labelled rows.
+    """k-means of `x` with `clusters` clusters, the first of which are the classes of the labeled rows.
 
-    Labelled rows stay in their class and count in its center; the other centers start from k-means++ on `x`.
+    Labeled rows stay in their class and count in its center; the other centers start from k-means++ on `x`.
     """
     rows = spread_rows(len(x), SAMPLE)
     sample, classes = np.ascontiguousarray(x[rows], dtype=np.float32), int(y.max()) + 1 if len(y) else 0
-    sums = sums_by_label(labelled, y, classes)
+    sums = sums_by_label(labeled, y, classes)
     counts = np.bincount(y, minlength=classes).astype(np.float64)
     known = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
     best: tuple[float, Matrix] | None = None
@@ -124,7 +124,7 @@ class KMeansClusterer(Clusterer):
     description = "k-means on the vectors"
 
     def fit(self, z: Matrix, labels: Labels, n_novel: int, seed: int) -> Clustering:
-        x = z[labels == UNLABELLED]
+        x = z[labels == UNLABELED]
         fitted = KMeans(n_novel, n_init=10, random_state=seed).fit(x)
         return Clustering(
             labels=fitted.labels_.astype(np.int64),

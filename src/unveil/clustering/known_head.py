@@ -1,4 +1,4 @@
-"""The known head without training: class means after whitening, or a vote of neighbors, whichever recognises more.
+"""The known head without training: class means after whitening, or a vote of neighbors, whichever recognizes more.
 
 For encoders that do not train, where a head is all that there is to learn. What separates known classes, planes or
 neighborhoods, also says how novel ones may be found.
@@ -23,7 +23,7 @@ SHRINKAGE = 1.0
 
 
 def known_head(z: Matrix, y: Labels, classes: int, seed: int) -> nn.Linear | NeighborVote:
-    """A head that recognises the classes of the rows of z; y counts them from 0."""
+    """A head that recognizes the classes of the rows of z; y counts them from 0."""
     if separated_by_planes(z, y, seed):
         return mean_head(z, y, classes)
     rows = rng.numpy(seed, "known rows that vote").permutation(len(y))[:STORED_ROWS]
@@ -49,7 +49,7 @@ def mean_head(z: Matrix, y: Labels, classes: int) -> nn.Linear:
 
 @torch.no_grad()
 def separated_by_planes(z: Matrix, y: Labels, seed: int) -> bool:
-    """Whether known items are recognised better by the nearest class mean, after whitening, than by their neighbors."""
+    """Whether known items are recognized better by the nearest class mean, after whitening, than by their neighbors."""
     if len(y) < LEAST_ROWS or len(np.unique(y)) < 2:
         return False
     draw = rng.numpy(seed, "planes or neighbors")

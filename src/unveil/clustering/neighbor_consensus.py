@@ -2,7 +2,7 @@
 
     unveil discover KNOWN NEW        (the default for vectors)
 
-Neighborhood contrastive learning with the edges of the neighbor graph as positives places the unlabelled rows in a few
+Neighborhood contrastive learning with the edges of the neighbor graph as positives places the unlabeled rows in a few
 dimensions, for several sizes of the neighborhood. k-means clusters of all these places are combined into one partition.
 Nothing is trained that could undo good clusters: the novel head is a vote of neighbors.
 """
@@ -31,7 +31,7 @@ from unveil.clustering.partitions import (
 )
 from unveil.clustering.vote import NeighborVote
 from unveil.data.items import Rows
-from unveil.data.task import UNLABELLED
+from unveil.data.task import UNLABELED
 from unveil.numerics import Labels, Matrix, directions, whitening, within_class_covariance
 from unveil.settings import MethodSettings, expect
 
@@ -84,9 +84,9 @@ class NeighborConsensus(Clusterer):
 
     @torch.no_grad()
     def fit(self, z: Matrix, labels: Labels, n_novel: int, seed: int) -> Clustering:
-        """Cluster a sample of the unlabelled rows; all others follow the vote of their neighbors."""
-        config, new = self.settings, np.flatnonzero(labels == UNLABELLED)
-        known, some = (sample(rows, config.rows, seed) for rows in (np.flatnonzero(labels != UNLABELLED), new))
+        """Cluster a sample of the unlabeled rows; all others follow the vote of their neighbors."""
+        config, new = self.settings, np.flatnonzero(labels == UNLABELED)
+        known, some = (sample(rows, config.rows, seed) for rows in (np.flatnonzero(labels != UNLABELED), new))
         clusters, certainty = clusters_and_certainty(z[some], z[known], labels[known], n_novel, config, seed)
         head = NeighborVote.of(z[some], clusters, certainty, n_novel, config.vote)
         best = head(torch.from_numpy(z[new])).softmax(dim=1).max(dim=1)

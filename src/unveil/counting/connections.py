@@ -32,7 +32,7 @@ DIMENSIONS = 16
 """Most dimensions of the embedding, which otherwise has as many as the classes need."""
 SHARES, GUESSES = (0.5, 0.75, 1.0), (0.4, 1.0, 2.5)
 """Known classes are counted for each share of them, and for guesses that are so many times their number."""
-UNLABELLED_DRAWS = 3
+UNLABELED_DRAWS = 3
 CLUSTERS = 3
 """Clusters before the first join, as a multiple of the number of classes."""
 THRESHOLDS = np.linspace(np.log(0.002), 0, 200)
@@ -65,14 +65,14 @@ class ConnectionEvidence:
 
 
 def weigh_connections(
-    labelled: Matrix, y: Labels, unlabelled: Matrix, about: float, seed: int
+    labeled: Matrix, y: Labels, unlabeled: Matrix, about: float, seed: int
 ) -> ConnectionEvidence | None:
-    """How many classes the unlabelled rows have, for at least 3 known classes; None where rows are too few.
+    """How many classes the unlabeled rows have, for at least 3 known classes; None where rows are too few.
 
-    `about`: a first guess, so that known and unlabelled rows are as dense.
+    `about`: a first guess, so that known and unlabeled rows are as dense.
     """
     classes, sizes = np.unique(y, return_counts=True)
-    per_class = int(min(np.median(sizes), len(unlabelled) / about, ROWS / max(4, min(about, len(classes)))))
+    per_class = int(min(np.median(sizes), len(unlabeled) / about, ROWS / max(4, min(about, len(classes)))))
     if per_class < LEAST_PER_CLASS:
         return None
     neighbors = int(np.clip(per_class // 3, LEAST_NEIGHBORS, NEIGHBORS))
@@ -83,12 +83,12 @@ def weigh_connections(
         chosen = draw.permutation(classes)[: max(2, int(np.ceil(share * most)))]
         each = max(2, round(guess * per_class))  # as many rows as classes of the usual size would have
         rows = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:each] for label in chosen])
-        connections = joins(labelled[draw.permutation(rows)[:ROWS]], guess * len(chosen), neighbors, number)
+        connections = joins(labeled[draw.permutation(rows)[:ROWS]], guess * len(chosen), neighbors, number)
         errors.append(np.log(_numbers(connections) / len(chosen)))
-    for number in range(UNLABELLED_DRAWS):
-        draw = rng.numpy(seed, "unlabelled connections", number)
-        rows = draw.permutation(len(unlabelled))[: int(np.clip(about * per_class, 20, ROWS))]
-        connections = joins(unlabelled[rows], about, neighbors, number)
+    for number in range(UNLABELED_DRAWS):
+        draw = rng.numpy(seed, "unlabeled connections", number)
+        rows = draw.permutation(len(unlabeled))[: int(np.clip(about * per_class, 20, ROWS))]
+        connections = joins(unlabeled[rows], about, neighbors, number)
         counts.append(np.log(_numbers(connections)))
     return _combined(np.array(errors), np.array(counts), about, len(classes))
 
@@ -127,7 +127,7 @@ def _numbers(connections: Floats) -> Floats:
 def _combined(errors: Floats, counts: Floats, about: float, classes: int) -> ConnectionEvidence:
     """The average over thresholds, by how well each counts the known classes.
 
-    errors (draws, t) of the logarithm of the number of known classes; counts (draws, t): that of the unlabelled rows,
+    errors (draws, t) of the logarithm of the number of known classes; counts (draws, t): that of the unlabeled rows,
     with `about` as guess. On known classes log(count / number) = followed · log(guess / number) + error. The mean error
     is not taken out: a threshold at which everything is one cluster would then count as many as are known.
     """

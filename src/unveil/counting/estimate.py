@@ -3,8 +3,8 @@
 Two criteria say about how many classes there are, and how far they may be off: the share of pairs of rows that are as
 near to each other as rows of one class (`pairs`), and how strongly clusters are connected (`connections`). Both learn
 from known classes. The agreement of clusterings decides where these are too few, and where it is clear (`agreement`).
-The criteria that decide are the ones that are shown. Where unlabelled items may be of known classes, those that are
-recognised as known are left out.
+The criteria that decide are the ones that are shown. Where unlabeled items may be of known classes, those that are
+recognized as known are left out.
 """
 
 from collections.abc import Sequence
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from unveil.clustering.kmeans import kmeans
 from unveil.counting.agreement import ROWS, Curve, Evidence, weigh
 from unveil.counting.connections import weigh_connections
-from unveil.counting.known_neighbors import recognise
+from unveil.counting.known_neighbors import recognize
 from unveil.counting.pairs import LEAST_CLASSES, weigh_pairs
 from unveil.errors import UnveilError
 from unveil.numerics import Labels, Matrix
 
-MOST, MOST_UNLABELLED = 300, 60
+MOST, MOST_UNLABELED = 300, 60
 """Largest number of classes that is considered, with known classes and without."""
 LEAST_SIZE = 3
 """Average number of items of a class at the largest number that is considered."""
 TINY = 0.05
-"""Where unlabelled items may be of known classes, clusters smaller than this share of the largest are not counted."""
+"""Where unlabeled items may be of known classes, clusters smaller than this share of the largest are not counted."""
 INTERVAL = 1.64
 """Standard deviations to each side of the mean that hold 90 % of a normal distribution."""
 FEW_KNOWN = (np.log(5), 1.0)
@@ -85,34 +85,34 @@ def unbalanced(sizes: Sequence[int]) -> bool:
 
 
 def estimate_classes(
-    labelled: Matrix,
+    labeled: Matrix,
     y: Labels,
-    unlabelled: Matrix,
+    unlabeled: Matrix,
     *,
     seed: int = 0,
     most: int | None = None,
     rows: int = ROWS,
-    known_in_unlabelled: bool = False,
+    known_in_unlabeled: bool = False,
 ) -> Estimate:
     """Estimate the number of novel classes; `y` counts the known ones from 0.
 
-    `known_in_unlabelled`: unlabelled items may be of known classes.
+    `known_in_unlabeled`: unlabeled items may be of known classes.
     """
-    if len(unlabelled) < 2:
-        count = len(unlabelled)
+    if len(unlabeled) < 2:
+        count = len(unlabeled)
         return Estimate(count, count, count, (), (count,) * count)
     known = len(np.unique(y))
-    mixed = known_in_unlabelled  # the counted classes include the known ones
-    candidates = unlabelled
-    if mixed and (recognised := recognise(labelled, y, unlabelled, seed)) is not None:
-        candidates, mixed = unlabelled[recognised.unlabelled[~recognised.known]], False
-    usual_most = max(1, (MOST if known >= 2 else MOST_UNLABELLED) if most is None else most)
+    mixed = known_in_unlabeled  # the counted classes include the known ones
+    candidates = unlabeled
+    if mixed and (recognized := recognize(labeled, y, unlabeled, seed)) is not None:
+        candidates, mixed = unlabeled[recognized.unlabeled[~recognized.known]], False
+    usual_most = max(1, (MOST if known >= 2 else MOST_UNLABELED) if most is None else most)
     limit = max(1, min(usual_most + (known if mixed else 0), len(candidates) // LEAST_SIZE, _distinct(candidates)))
     curves, numbers, before = list[Curve](), np.arange(1, limit + 1), None
-    learned = known >= LEAST_CLASSES and len(labelled) >= 2 * known
+    learned = known >= LEAST_CLASSES and len(labeled) >= 2 * known
     if learned:
-        by_pairs = weigh_pairs(labelled, y, candidates, limit, seed)
-        by_connections = weigh_connections(labelled, y, candidates, float(np.exp(by_pairs.mean)), seed)
+        by_pairs = weigh_pairs(labeled, y, candidates, limit, seed)
+        by_connections = weigh_connections(labeled, y, candidates, float(np.exp(by_pairs.mean)), seed)
         curves = [by_pairs.curve()]
         before = _log_normal(numbers, by_pairs.mean, by_pairs.spread)
         if by_connections is not None:
@@ -126,13 +126,13 @@ def estimate_classes(
     expected = Evidence.of(before, evidence.agreement) if learned and before is not None else evidence
     low, high = min(number, expected.quantile(0.05)), max(number, expected.quantile(0.95))
     curves = [*evidence.curves(), *curves]
-    if mixed:  # too few items to recognise known classes: the known ones were counted too
+    if mixed:  # too few items to recognize known classes: the known ones were counted too
         number, low, high = (max(1, value - known) for value in (number, low, high))
         curves = [_without_first(curve, known) for curve in curves]
     if mixed:  # it is not known which of the clusters are novel
         return Estimate(number, low, high, tuple(curves), ())
     sizes = np.sort(np.bincount(kmeans(candidates, number, seed, n_init=3).labels))[::-1]
-    if len(candidates) < len(unlabelled):  # remaining items of known classes may form small clusters
+    if len(candidates) < len(unlabeled):  # remaining items of known classes may form small clusters
         sizes = sizes[sizes > TINY * sizes[0]]
         number = len(sizes)
     return Estimate(number, min(low, number), max(high, number), tuple(curves), tuple(int(size) for size in sizes))
@@ -156,9 +156,9 @@ def _without_first(curve: Curve, known: int) -> Curve:
     return replace(curve, best=max(1, curve.best - known), numbers=numbers, values=values)
 
 
-def check_count(n_novel: int, unlabelled: int) -> None:
+def check_count(n_novel: int, unlabeled: int) -> None:
     """Raise an error where a given number of novel classes is impossible."""
     if n_novel < 1:
         raise UnveilError(f"n_novel is {n_novel}: give 1 or more, or 'auto'")
-    if n_novel > unlabelled:
-        raise UnveilError(f"{n_novel} novel classes in {unlabelled} unlabelled items: give fewer classes or more items")
+    if n_novel > unlabeled:
+        raise UnveilError(f"{n_novel} novel classes in {unlabeled} unlabeled items: give fewer classes or more items")

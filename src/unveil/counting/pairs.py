@@ -3,10 +3,10 @@
 Of two random rows of K equally large classes, one pair in K is of one class. Rows of one class are near to each other,
 so that the distances of random pairs are a mixture of two distributions:
 
-    F_unlabelled(d) = G(d) / K + (1 − 1/K) H(d)
+    F_unlabeled(d) = G(d) / K + (1 − 1/K) H(d)
 
 with G the distribution of distances within a class and H between classes. Known classes show both, and how much they
-vary from class to class; the number of rows of a class does not matter. F of the unlabelled rows then tells which K are
+vary from class to class; the number of rows of a class does not matter. F of the unlabeled rows then tells which K are
 likely. Where classes are of unequal size, K is the number of equally large ones with as many pairs.
 """
 
@@ -24,7 +24,7 @@ QUANTILES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
 LEAST_CLASSES = 3
 """Known classes without which it is not known how much classes vary."""
 PER_CLASS, CLASSES, ROWS = 60, 200, 1500
-"""Most rows of a known class, most known classes, and most unlabelled rows of a draw."""
+"""Most rows of a known class, most known classes, and most unlabeled rows of a draw."""
 DRAWS = 6
 WHITENED_FROM, SHRINKAGE = 16, 1.0
 """With this many known classes, one half of them whitens the vectors and the other half is measured."""
@@ -41,17 +41,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Shares of pairs below each distance (q,): of known classes by pair of classes, and of the unlabelled rows."""
+    """Shares of pairs below each distance (q,): of known classes by pair of classes, and of the unlabeled rows."""
 
     known: Floats
     """(q, c, c)"""
-    unlabelled: Floats
+    unlabeled: Floats
     """(q,)"""
     sampling: Floats
-    """(q, q): covariance of `unlabelled`, because it is measured on a sample of rows."""
+    """(q, q): covariance of `unlabeled`, because it is measured on a sample of rows."""
 
     def log_likelihood(self, numbers: Labels) -> Floats:
-        """(len(numbers),): of the unlabelled pairs, for each number of classes."""
+        """(len(numbers),): of the unlabeled pairs, for each number of classes."""
         classes = self.known.shape[1]
         within = np.einsum("qcc->qc", self.known)
         between = (self.known.sum(axis=2) - within) / (classes - 1)  # (q, c): of a class with all others
@@ -62,7 +62,7 @@ class Pairs:
         slope = 1 / np.clip(mean * (1 - mean), 1e-4, None)  # of the log-odds
         covariance = _covariance(slope[:, :, None] * influence) * (1 / numbers + 1 / classes)[:, None, None]
         covariance += slope[:, :, None] * self.sampling * slope[:, None] + NOISE**2 * np.eye(len(within))
-        rest = (_log_odds(self.unlabelled) - _log_odds(mean))[:, :, None]  # (n, q, 1)
+        rest = (_log_odds(self.unlabeled) - _log_odds(mean))[:, :, None]  # (n, q, 1)
         distance = (rest * np.linalg.solve(covariance, rest)).sum(axis=(1, 2))
         likelihood: Floats = -(distance + np.linalg.slogdet(covariance)[1]) / 2
         return likelihood
@@ -96,44 +96,44 @@ class PairEvidence:
         return Curve("pairs of one class", tuple(numbers), tuple(values), best)
 
 
-def weigh_pairs(labelled: Matrix, y: Labels, unlabelled: Matrix, most: int, seed: int) -> PairEvidence:
+def weigh_pairs(labeled: Matrix, y: Labels, unlabeled: Matrix, most: int, seed: int) -> PairEvidence:
     """How likely 1 to `most` classes are, for at least 3 known classes."""
     numbers, classes = np.arange(1, most + 1), len(np.unique(y))
-    scores = [pairs.log_likelihood(numbers) for pairs in _draws(labelled, y, unlabelled, seed)]
+    scores = [pairs.log_likelihood(numbers) for pairs in _draws(labeled, y, unlabeled, seed)]
     logs = np.log(numbers)
     score = np.mean(scores, axis=0) - np.square((logs - np.log(classes)) / USUAL) / 2 - logs  # per step of the log
     probability = np.exp(score - score.max())
     return PairEvidence(numbers, probability / probability.sum(), classes)
 
 
-def _draws(labelled: Matrix, y: Labels, unlabelled: Matrix, seed: int) -> list[Pairs]:
+def _draws(labeled: Matrix, y: Labels, unlabeled: Matrix, seed: int) -> list[Pairs]:
     classes, draws = np.unique(y), []
     for number in range(DRAWS):
         draw = rng.numpy(seed, "pairs", number)
         if len(classes) < WHITENED_FROM:
-            draws.append(_pairs(labelled, y, unlabelled, draw))
+            draws.append(_pairs(labeled, y, unlabeled, draw))
             continue
         order = draw.permutation(classes)
         for whitens in (order[::2], order[1::2]):
             some = np.isin(y, whitens)
-            axes = whitening(within_class_covariance(labelled[some], np.searchsorted(classes, y[some])), SHRINKAGE)
-            draws.append(_pairs(labelled[~some] @ axes, y[~some], unlabelled @ axes, draw))
+            axes = whitening(within_class_covariance(labeled[some], np.searchsorted(classes, y[some])), SHRINKAGE)
+            draws.append(_pairs(labeled[~some] @ axes, y[~some], unlabeled @ axes, draw))
     return draws
 
 
-def _pairs(labelled: Matrix, y: Labels, unlabelled: Matrix, draw: np.random.Generator) -> Pairs:
+def _pairs(labeled: Matrix, y: Labels, unlabeled: Matrix, draw: np.random.Generator) -> Pairs:
     classes = draw.permutation(np.unique(y))[:CLASSES]
     rows = [draw.permutation(np.flatnonzero(y == label))[:PER_CLASS] for label in classes]
     sizes = np.array([len(some) for some in rows])
     member = np.repeat(np.eye(len(rows), dtype=np.float32), sizes, axis=0)  # (n, c)
-    known = labelled[np.concatenate(rows)]
+    known = labeled[np.concatenate(rows)]
     apart = squared_distances(known, known)
     np.fill_diagonal(apart, np.inf)
     within = apart[(member @ member.T > 0) & np.isfinite(apart)]
     limits = np.quantile(within, QUANTILES)
     counts = np.outer(sizes, sizes) - np.diag(sizes)
     shares = np.stack([member.T @ (apart < limit).astype(np.float32) @ member for limit in limits])
-    some = unlabelled[draw.permutation(len(unlabelled))[:ROWS]]
+    some = unlabeled[draw.permutation(len(unlabeled))[:ROWS]]
     apart = squared_distances(some, some)
     np.fill_diagonal(apart, np.inf)
     near = np.stack([(apart < limit).sum(axis=1) for limit in limits]) / (len(some) - 1)  # (q, rows)

@@ -43,7 +43,7 @@ def _unknown_kind(path: Path) -> UnveilError:
     return UnveilError(f"{path} is a {path.suffix or 'suffixless'} file; expected one of {', '.join(every)}")
 
 
-def read_unlabelled(path: Path) -> Items:
+def read_unlabeled(path: Path) -> Items:
     """Items of a `.npz` or `.npy` file. Labels in the file are ignored."""
     kind = path.suffix.lower()
     if kind == ".npz":
@@ -128,7 +128,7 @@ def _checked_images(array: NDArray[Any], description: str) -> Images:
         )
     if images.shape[3] not in (1, 3):
         hint = (
-            "move the channels last: .transpose(0, 2, 3, 1)" if images.shape[1] in (1, 3) else "convert to RGB or grey"
+            "move the channels last: .transpose(0, 2, 3, 1)" if images.shape[1] in (1, 3) else "convert to RGB or gray"
         )
         raise UnveilError(f"{description}; expected 1 or 3 channels in the last dimension: {hint}")
     return images

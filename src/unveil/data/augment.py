@@ -20,12 +20,12 @@ def recolored(x: Tensor, config: Augment, generator: torch.Generator) -> Tensor:
     """Images of any size with other colors. x: (B, h, w, C) in 0..255; nothing to change: x itself."""
     if config.jitter:
         x = jitter(x, config.jitter, generator)
-    if config.grey:
-        x = grey(x, config.grey, generator)
+    if config.gray:
+        x = gray(x, config.gray, generator)
     return x
 
 
-def normalise(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+def normalize(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     """(B, h, w, C) in 0..255 -> float (B, C, h, w) with channels last in memory."""
     batch, height, width, channels = x.shape
     # repeated for a whole row of pixels: long inner loops are faster
@@ -82,19 +82,19 @@ def jitter(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
     return ((x - uncolored) * factors[2] + uncolored).clamp(0, 255)
 
 
-def grey(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
+def gray(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
     """Take the colors out of a random share of the images."""
     chosen = torch.rand(len(x), 1, 1, 1, generator=generator, device=x.device) < share
     return torch.where(chosen, x.float().mean(dim=3, keepdim=True), x.float())
 
 
 def noisy(x: Tensor, strength: float | Tensor, generator: torch.Generator) -> Tensor:
-    """Add Gaussian noise to normalised inputs; `strength` is in units of their spread, one value or one per feature."""
+    """Add Gaussian noise to normalized inputs; `strength` is in units of their spread, one value or one per feature."""
     return x + strength * torch.randn(x.shape, generator=generator, device=x.device)
 
 
 def dropped(x: Tensor, share: float, generator: torch.Generator) -> Tensor:
-    """Set a random share of the features of each normalised item to their mean, 0."""
+    """Set a random share of the features of each normalized item to their mean, 0."""
     return x * (torch.rand(x.shape, generator=generator, device=x.device) >= share)
 
 

@@ -14,7 +14,7 @@ from unveil.data.download import Progress, download, extract
 from unveil.data.entries import CATALOG, Entry, exists_or_gz
 from unveil.data.folders import read_folder, read_omniglot
 from unveil.data.pictures import open_image
-from unveil.data.sheets import Columns, read_labelled
+from unveil.data.sheets import Columns, read_labeled
 from unveil.errors import UnveilError
 
 __all__ = ["CATALOG", "Entry", "Status", "check", "data_root", "get", "load", "status"]
@@ -49,7 +49,7 @@ def load(name_or_path: str | Path, root: Path | None = None) -> Dataset:
         raise UnveilError(f"there is no file or folder {path}, and no data set of that name ({', '.join(CATALOG)})")
     if not table_files.is_table(path):
         return read_array(path)
-    data = read_labelled(path, Columns())
+    data = read_labeled(path, Columns())
     if data.train.items.kind != "vectors":
         raise UnveilError(f"{path} holds more than numbers: `unveil discover` reads such a table")
     return data

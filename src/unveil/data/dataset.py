@@ -1,4 +1,4 @@
-"""Labelled data sets as readers return them, before they are divided into known and novel classes."""
+"""Labeled data sets as readers return them, before they are divided into known and novel classes."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A labelled data set. `labels` index into `classes`."""
+    """A labeled data set. `labels` index into `classes`."""
 
     name: str
     classes: tuple[str, ...]

@@ -82,13 +82,13 @@ def _idx_remotes(base: str, into: str, md5s: tuple[str, ...]) -> tuple[Remote, .
 _ENTRIES = (
     Entry(
         name="digits",
-        description="1,797 handwritten digits, 8x8 grey; comes with scikit-learn",
+        description="1,797 handwritten digits, 8x8 gray; comes with scikit-learn",
         kind="images",
         read=lambda path: read_digits(),
     ),
     Entry(
         name="mnist",
-        description="70,000 handwritten digits, 28x28 grey",
+        description="70,000 handwritten digits, 28x28 gray",
         kind="images",
         read=read_mnist,
         locations=(Location(path="MNIST/raw", needs=_IDX),),
@@ -105,7 +105,7 @@ _ENTRIES = (
     ),
     Entry(
         name="fashion-mnist",
-        description="70,000 pieces of clothing in 10 classes, 28x28 grey",
+        description="70,000 pieces of clothing in 10 classes, 28x28 gray",
         kind="images",
         read=read_fashion_mnist,
         locations=(Location(path="FashionMNIST/raw", needs=_IDX),),
@@ -157,7 +157,7 @@ _ENTRIES = (
     ),
     Entry(
         name="omniglot",
-        description="32,460 drawings of 1,623 characters in 50 alphabets, 32x32 grey; omniglot:Greek is one alphabet",
+        description="32,460 drawings of 1,623 characters in 50 alphabets, 32x32 gray; omniglot:Greek is one alphabet",
         kind="images",
         read=read_omniglot,
         locations=(

@@ -11,10 +11,10 @@ from unveil.data.cells import check_one_split
 from unveil.data.folders import EXTENSIONS, image_files
 from unveil.data.items import Items
 from unveil.data.readers import item_ids
-from unveil.data.sheets import Columns, Sheet, items_of, matrix_of, read_labelled, read_sheet
+from unveil.data.sheets import Columns, Sheet, items_of, matrix_of, read_labeled, read_sheet
 from unveil.data.table import Table, listed
 from unveil.data.table_files import is_table
-from unveil.data.task import UNLABELLED, Task
+from unveil.data.task import UNLABELED, Task
 from unveil.data.text_folders import holds_texts, read_text_folder, read_texts
 from unveil.errors import UnveilError
 
@@ -24,7 +24,7 @@ USUAL = Columns()
 def read_task(known: Path, new: Path | None, columns: Columns = USUAL) -> Task:
     """The items of KNOWN, then those of NEW, which must be of the same kind.
 
-    Without NEW: those of KNOWN alone, of a table the labelled rows first, then those with an empty label.
+    Without NEW: those of KNOWN alone, of a table the labeled rows first, then those with an empty label.
     """
     for path in (known, *(() if new is None else (new,))):
         check_one_split(path)
@@ -35,16 +35,16 @@ def read_task(known: Path, new: Path | None, columns: Columns = USUAL) -> Task:
             f"{known} is no table: --text, --label, --id and --columns name columns of one; leave them out"
         )
     if is_table(known):
-        labelled = read_labelled(known, columns)
+        labeled = read_labeled(known, columns)
     else:
-        labelled = read_text_folder(known) if known.is_dir() and holds_texts(known) else load(str(known))
-    train, names = labelled.train, labelled.columns
+        labeled = read_text_folder(known) if known.is_dir() and holds_texts(known) else load(str(known))
+    train, names = labeled.train, labeled.columns
     task = Task(
         name=known.resolve().stem,
         items=train.items,
         ids=train.ids,
         labels=train.labels,
-        known=labelled.classes,
+        known=labeled.classes,
         columns=names,
     )
     if new is None:
@@ -55,21 +55,21 @@ def read_task(known: Path, new: Path | None, columns: Columns = USUAL) -> Task:
         name=f"{known.resolve().stem}-{new.resolve().stem}",
         items=train.items.and_then(items),
         ids=(*train.ids, *own_ids(new_ids, train.ids)),
-        labels=np.concatenate([train.labels, np.full(len(items), UNLABELLED)]),
-        known=labelled.classes,
+        labels=np.concatenate([train.labels, np.full(len(items), UNLABELED)]),
+        known=labeled.classes,
         columns=names,
     )
 
 
 def _table_task(known: Path, new: Path | None, columns: Columns) -> Task:
     """The rows of one or two tables. What a column holds is judged by all of them together."""
-    sheet, others = read_sheet(known, columns, labelled=True), None
+    sheet, others = read_sheet(known, columns, labeled=True), None
     assert sheet.labels is not None
     if new is not None:
         classes, labels = arrays.encode(sheet.labels, str(known))
-        others = read_sheet(new, columns, labelled=False)
+        others = read_sheet(new, columns, labeled=False)
         table = sheet.table.and_then(_in_order(others.table, sheet.table.names, new))
-        labels = np.concatenate([labels, np.full(len(others.table), UNLABELLED)])
+        labels = np.concatenate([labels, np.full(len(others.table), UNLABELED)])
         ids = (*(sheet.ids or item_ids("train", len(sheet.table))),)
         ids += (*own_ids(others.ids or item_ids("new", len(others.table)), ids),)
         name = f"{known.resolve().stem}-{new.resolve().stem}"
@@ -90,7 +90,7 @@ def _one_file(sheet: Sheet, path: Path) -> tuple[Sheet, tuple[str, ...], np.ndar
     classes, labels = arrays.encode([sheet.labels[row] for row in known], str(path))
     names = sheet.ids or item_ids("row" if new else "train", len(sheet.table))
     ids = tuple(names[row] for row in (*known, *new))
-    return sheet[[*known, *new]], classes, np.concatenate([labels, np.full(len(new), UNLABELLED)]), ids
+    return sheet[[*known, *new]], classes, np.concatenate([labels, np.full(len(new), UNLABELED)]), ids
 
 
 def _in_order(table: Table, wanted: Sequence[str], path: Path) -> Table:
@@ -141,9 +141,9 @@ def read_new(
     if path.suffix.lower() in EXTENSIONS:
         return Items.of((path,)), (path.name,)
     if not is_table(path):
-        items = arrays.read_unlabelled(path)
+        items = arrays.read_unlabeled(path)
         return items, item_ids("new", len(items))
-    sheet = read_sheet(path, columns, labelled=False)
+    sheet = read_sheet(path, columns, labeled=False)
     ids = sheet.ids or item_ids("new", len(sheet.table))
     if as_table:
         return Items("table", sheet.table), ids

@@ -1,4 +1,4 @@
-"""Read labels of users: numbers or text, with -1, None, NaN or an empty text for unlabelled rows."""
+"""Read labels of users: numbers or text, with -1, None, NaN or an empty text for unlabeled rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -53,32 +53,32 @@ def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
     if values.dtype.kind == "b":
         values = values.astype(np.int64)
     if values.dtype.kind in "iu":
-        labelled = values != -1
-        known, index = np.unique(values[labelled], return_inverse=True)
-        return _indexed(Classes(known.astype(np.int64)), labelled, index)
+        labeled = values != -1
+        known, index = np.unique(values[labeled], return_inverse=True)
+        return _indexed(Classes(known.astype(np.int64)), labeled, index)
     if values.dtype.kind == "f":
         return read_labels(_whole(values), rows)
-    labelled = np.array([not _missing(value) for value in values.tolist()], dtype=bool)
+    labeled = np.array([not _missing(value) for value in values.tolist()], dtype=bool)
     if values.dtype.kind == "U":
-        labelled &= values != "nan"  # what numpy makes of a missing value beside texts
-    known_labels = [value for value, is_labelled in zip(values.tolist(), labelled, strict=True) if is_labelled]
+        labeled &= values != "nan"  # what numpy makes of a missing value beside texts
+    known_labels = [value for value, is_labeled in zip(values.tolist(), labeled, strict=True) if is_labeled]
     if known_labels and all(
         isinstance(value, int | np.integer) and not isinstance(value, bool) for value in known_labels
     ):
         known, index = np.unique(np.array(known_labels, dtype=np.int64), return_inverse=True)
-        return _indexed(Classes(known), labelled, index)
+        return _indexed(Classes(known), labeled, index)
     texts = [str(value) for value in known_labels]
     if (bad := next((text for text in texts if not is_text(text)), None)) is not None:
         raise UnveilError(f"y has the label {bad!r}, which is not valid text: rename it")
     known, index = np.unique(np.array(texts, dtype=str), return_inverse=True)
-    return _indexed(Classes(known.astype(object)), labelled, index)
+    return _indexed(Classes(known.astype(object)), labeled, index)
 
 
 def _indexed(
-    classes: Classes, labelled: NDArray[np.bool_], index: NDArray[np.int64]
+    classes: Classes, labeled: NDArray[np.bool_], index: NDArray[np.int64]
 ) -> tuple[Classes, NDArray[np.int64]]:
-    labels = np.full(len(labelled), -1, dtype=np.int64)
-    labels[labelled] = index
+    labels = np.full(len(labeled), -1, dtype=np.int64)
+    labels[labeled] = index
     return classes, labels
 
 

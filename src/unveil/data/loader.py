@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unveil import ranks, rng
-from unveil.data.task import UNLABELLED
+from unveil.data.task import UNLABELED
 from unveil.data.views import Draw, Views
 
 Rows = NDArray[np.int64]
@@ -17,11 +17,11 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch. Labelled rows come first, so that both kinds are slices and no step waits for a mask."""
+    """One batch. Labeled rows come first, so that both kinds are slices and no step waits for a mask."""
 
     views: tuple[Tensor, ...]
     y: Tensor
-    """(labelled,): known classes of the first rows."""
+    """(labeled,): known classes of the first rows."""
     epoch: int
     step: int
     rows: Tensor | None = None
@@ -30,7 +30,7 @@ class Batch:
     """Of processes that train together each has the views of its own part of the batch."""
 
     @property
-    def labelled(self) -> int:
+    def labeled(self) -> int:
         return len(self.y)
 
     @property
@@ -54,8 +54,8 @@ class Batch:
 class Loader:
     """Divides `rows` of the views into batches.
 
-    With `labelled_per_batch` each batch has that many labelled rows and is filled up with unlabelled ones; an epoch is
-    one pass over the labelled rows, and unlabelled rows are repeated as often as needed. Otherwise both kinds are
+    With `labeled_per_batch` each batch has that many labeled rows and is filled up with unlabeled ones; an epoch is
+    one pass over the labeled rows, and unlabeled rows are repeated as often as needed. Otherwise both kinds are
     shuffled together.
     """
 
@@ -66,9 +66,9 @@ class Loader:
     seed: int
     device: torch.device
     n_views: int = 2
-    labelled_per_batch: int | None = None
-    unlabelled_only: bool = False
-    """Leave out the labelled rows, for methods that do not use them; order and number of batches stay the same."""
+    labeled_per_batch: int | None = None
+    unlabeled_only: bool = False
+    """Leave out the labeled rows, for methods that do not use them; order and number of batches stay the same."""
     classes_per_batch: int | None = None
     """Known classes in each batch, with equally many items of each; None: batches are not balanced."""
     passes: int = 1
@@ -90,7 +90,7 @@ class Loader:
         ]
         for step, (draw, views) in enumerate(zip(draws, self.views.stream(draws), strict=True), start=skip):
             y = self.labels[draw.rows]
-            known = torch.from_numpy(y[y != UNLABELLED]).to(self.device, non_blocking=True)
+            known = torch.from_numpy(y[y != UNLABELED]).to(self.device, non_blocking=True)
             rows = torch.from_numpy(draw.rows).to(self.device, non_blocking=True)
             yield Batch(views=views, y=known, epoch=epoch, step=step, rows=rows, part=draw.part)
 
@@ -103,31 +103,31 @@ class Loader:
     def _batches(self, epoch: int) -> list[Rows]:
         generator = rng.numpy(self.seed, "order", epoch)
         order = [rows for _ in range(self.passes) for rows in self._order(generator)]
-        if self.unlabelled_only:  # as many batches as before, of at least two rows
+        if self.unlabeled_only:  # as many batches as before, of at least two rows
             rows = np.concatenate(order)
-            rows = rows[self.labels[rows] == UNLABELLED]
+            rows = rows[self.labels[rows] == UNLABELED]
             order = np.array_split(rows, max(1, min(len(order), len(rows) // 2)))
         return order
 
     def _order(self, generator: np.random.Generator) -> list[Rows]:
         if self.classes_per_batch is not None:
             return self._balanced(generator, self.classes_per_batch)
-        if self.labelled_per_batch is None:
+        if self.labeled_per_batch is None:
             mixed = generator.permutation(self.rows)
-            return [self._labelled_first(mixed[i : i + self.batch]) for i in range(0, len(mixed), self.batch)]
-        labelled = self.rows[self.labels[self.rows] != UNLABELLED]
-        unlabelled = self.rows[self.labels[self.rows] == UNLABELLED]
-        n_labelled = self.labelled_per_batch
-        labelled_order = generator.permutation(labelled)
-        n_batches = -(-len(labelled_order) // n_labelled)
-        passes = -(-n_batches * (self.batch - n_labelled) // max(len(unlabelled), 1))
-        unlabelled_order = np.concatenate([generator.permutation(unlabelled) for _ in range(passes)] or [unlabelled])
-        n_unlabelled = self.batch - n_labelled
+            return [self._labeled_first(mixed[i : i + self.batch]) for i in range(0, len(mixed), self.batch)]
+        labeled = self.rows[self.labels[self.rows] != UNLABELED]
+        unlabeled = self.rows[self.labels[self.rows] == UNLABELED]
+        n_labeled = self.labeled_per_batch
+        labeled_order = generator.permutation(labeled)
+        n_batches = -(-len(labeled_order) // n_labeled)
+        passes = -(-n_batches * (self.batch - n_labeled) // max(len(unlabeled), 1))
+        unlabeled_order = np.concatenate([generator.permutation(unlabeled) for _ in range(passes)] or [unlabeled])
+        n_unlabeled = self.batch - n_labeled
         return [
             np.concatenate(
                 [
-                    labelled_order[i * n_labelled : (i + 1) * n_labelled],
-                    unlabelled_order[i * n_unlabelled : (i + 1) * n_unlabelled],
+                    labeled_order[i * n_labeled : (i + 1) * n_labeled],
+                    unlabeled_order[i * n_unlabeled : (i + 1) * n_unlabeled],
                 ]
             )
             for i in range(n_batches)
@@ -146,8 +146,8 @@ class Loader:
             batches.append(np.concatenate(drawn))
         return batches
 
-    def _labelled_first(self, rows: Rows) -> Rows:
-        return rows[np.argsort(self.labels[rows] == UNLABELLED, kind="stable")]
+    def _labeled_first(self, rows: Rows) -> Rows:
+        return rows[np.argsort(self.labels[rows] == UNLABELED, kind="stable")]
 
 
 def clean_draws(rows: Rows, size: int) -> list[Draw]:

@@ -12,7 +12,7 @@ from PIL import Image, ImageFile, ImageOps
 from unveil.errors import UnveilError
 from unveil.settings import Augment
 
-ImageFile.LOAD_TRUNCATED_IMAGES = False  # a cut-off file is an error, not a half grey picture
+ImageFile.LOAD_TRUNCATED_IMAGES = False  # a cut-off file is an error, not a half gray picture
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "TIFF", "GIF", "AVIF")
 """Formats that are decoded, whatever a file is called. Pillow knows more, some by starting other programs."""
 THUMBNAIL_SIDE = 224
@@ -57,7 +57,7 @@ def read_image(path: Path, at_least: int = 0) -> Image.Image:
 
 
 def as_rgb(picture: Image.Image) -> Image.Image:
-    """Convert any mode to RGB: transparent pixels become white, 16-bit grey keeps its upper 8 bits."""
+    """Convert any mode to RGB: transparent pixels become white, 16-bit gray keeps its upper 8 bits."""
     if picture.mode.startswith("I"):
         wide = np.asarray(picture)
         shift = 8 if wide.max(initial=0) > 255 else 0

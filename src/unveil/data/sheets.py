@@ -62,15 +62,15 @@ class Sheet:
         return Sheet(self.table[rows], labels, tuple(self.ids[row] for row in rows) if self.ids else ())
 
 
-def read_sheet(path: Path, columns: Columns, *, labelled: bool) -> Sheet:
-    """The table in a file; `labelled`: it must have a column of labels."""
+def read_sheet(path: Path, columns: Columns, *, labeled: bool) -> Sheet:
+    """The table in a file; `labeled`: it must have a column of labels."""
     named = [name for name in (columns.label, columns.id, columns.text) if name is not None]
-    return split_sheet(read_table(path, as_text=(*LABELS, *IDS, *named)), columns, path, labelled=labelled)
+    return split_sheet(read_table(path, as_text=(*LABELS, *IDS, *named)), columns, path, labeled=labeled)
 
 
-def split_sheet(table: Table, columns: Columns, path: Path, *, labelled: bool) -> Sheet:
+def split_sheet(table: Table, columns: Columns, path: Path, *, labeled: bool) -> Sheet:
     """A table without its label and id, and with the columns that were asked for alone."""
-    label = _column(table, columns.label, LABELS, "--label", path, needed=labelled)
+    label = _column(table, columns.label, LABELS, "--label", path, needed=labeled)
     key = _column(table, columns.id, IDS, "--id", path, needed=False)
     labels = None if label is None else [text.strip() for text in table.texts(label)]
     ids = () if key is None else tuple(table.texts(key))
@@ -117,9 +117,9 @@ def _likely_first(table: Table) -> list[str]:
     return sorted(names, key=lambda name: table.columns[name].dtype != object)
 
 
-def read_labelled(path: Path, columns: Columns) -> Dataset:
+def read_labeled(path: Path, columns: Columns) -> Dataset:
     """A table in which every row has a label, as a data set."""
-    sheet = read_sheet(path, columns, labelled=True)
+    sheet = read_sheet(path, columns, labeled=True)
     assert sheet.labels is not None
     classes, labels = encode(sheet.labels, str(path))
     items, names, _ = items_of(sheet.table, columns, path)

@@ -1,4 +1,4 @@
-"""A task: labelled items of known classes and unlabelled items of novel ones, with the truth in a separate object.
+"""A task: labeled items of known classes and unlabeled items of novel ones, with the truth in a separate object.
 
 Data sets, user files and arrays all become the same `Task` (here, in known_new.py and in the estimator).
 """
@@ -18,7 +18,7 @@ from unveil.data.items import Items
 from unveil.errors import UnveilError
 from unveil.settings import Data
 
-UNLABELLED = -1
+UNLABELED = -1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +28,13 @@ class Task:
     name: str
     items: Items
     labels: NDArray[np.int64]
-    """(n,): the known class of a row as an index into `known`, or -1 where it is unlabelled."""
+    """(n,): the known class of a row as an index into `known`, or -1 where it is unlabeled."""
     known: tuple[str | int, ...]
     """The known classes as they were given."""
     n_novel: int | None = None
     """The number of novel classes; None: to be estimated."""
-    known_in_unlabelled: bool = False
-    """Unlabelled rows may be of known classes too."""
+    known_in_unlabeled: bool = False
+    """Unlabeled rows may be of known classes too."""
     ids: tuple[str, ...] | None = None
     """A name for each row; None: rows are only numbered."""
     columns: tuple[str, ...] = ()
@@ -48,20 +48,20 @@ class Task:
         return len(self.labels)
 
     @property
-    def labelled(self) -> NDArray[np.int64]:
+    def labeled(self) -> NDArray[np.int64]:
         """Rows with a label."""
-        return np.flatnonzero(self.labels != UNLABELLED)
+        return np.flatnonzero(self.labels != UNLABELED)
 
     @property
-    def unlabelled(self) -> NDArray[np.int64]:
+    def unlabeled(self) -> NDArray[np.int64]:
         """Rows to be discovered."""
-        return np.flatnonzero(self.labels == UNLABELLED)
+        return np.flatnonzero(self.labels == UNLABELED)
 
     @property
     def n_clusters(self) -> int:
-        """Classes that an unlabelled row may be of."""
+        """Classes that an unlabeled row may be of."""
         assert self.n_novel is not None, "the number of novel classes is not known yet"
-        return self.n_novel + (len(self.known) if self.known_in_unlabelled else 0)
+        return self.n_novel + (len(self.known) if self.known_in_unlabeled else 0)
 
     def id_of(self, row: int) -> str:
         """The name of a row, or its number."""
@@ -73,15 +73,15 @@ class Task:
         return replace(self, items=self.items.take(rows), labels=self.labels[rows], ids=ids)
 
     def sampled(self, most: int) -> "Task":
-        """At most so many labelled and so many unlabelled rows, always the same ones."""
+        """At most so many labeled and so many unlabeled rows, always the same ones."""
         draw = rng.numpy(0, "sample")
-        parts = [np.sort(draw.permutation(part)[:most]) for part in (self.labelled, self.unlabelled)]
+        parts = [np.sort(draw.permutation(part)[:most]) for part in (self.labeled, self.unlabeled)]
         return self.take(np.concatenate(parts)).with_used_classes()
 
     def with_used_classes(self) -> "Task":
         """The task without classes that no row has."""
-        used = np.unique(self.labels[self.labelled])
-        index_of = np.full(len(self.known) + 1, UNLABELLED)
+        used = np.unique(self.labels[self.labeled])
+        index_of = np.full(len(self.known) + 1, UNLABELED)
         index_of[used] = np.arange(len(used))
         return replace(self, known=tuple(self.known[c] for c in used.tolist()), labels=index_of[self.labels])
 
@@ -102,8 +102,8 @@ class Truth:
     """The true novel classes, which only evaluation may see."""
 
     novel: tuple[str, ...]
-    unlabelled: NDArray[np.int64]
-    """(n_u,): index into `novel` of each unlabelled training row, in the order of `Task.unlabelled`."""
+    unlabeled: NDArray[np.int64]
+    """(n_u,): index into `novel` of each unlabeled training row, in the order of `Task.unlabeled`."""
     test: NDArray[np.int64]
     """(n_test,): known classes from 0, then the novel ones."""
 
@@ -143,13 +143,13 @@ def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
         name=dataset.name,
         items=dataset.train.items.take(rows),
         ids=tuple(dataset.train.ids[row] for row in rows),
-        labels=np.where(hidden, UNLABELLED, labels),
+        labels=np.where(hidden, UNLABELED, labels),
         known=known,
         n_novel=len(novel),
         test_items=dataset.test.items.take(test_rows) if dataset.test else None,
         test_ids=tuple(dataset.test.ids[row] for row in test_rows) if dataset.test else (),
     )
-    return task, Truth(novel=novel, unlabelled=labels[hidden] - len(known), test=test_labels)
+    return task, Truth(novel=novel, unlabeled=labels[hidden] - len(known), test=test_labels)
 
 
 def imbalanced(labels: NDArray[np.int64], known: int, ratio: float) -> NDArray[np.int64]:

@@ -71,12 +71,12 @@ class ImageViews:
 
     def _view(self, x: Tensor, seed: int | None, part: slice) -> Tensor:
         if seed is None:
-            return augment.normalise(x[part], self.mean, self.std)
+            return augment.normalize(x[part], self.mean, self.std)
         generator = rng.seeded(seed, self.device)
         x = augment.draw(x, self.config, generator)
         if not self.config.noise:
-            return augment.normalise(x[part], self.mean, self.std)
-        return augment.noisy(augment.normalise(x, self.mean, self.std), self.config.noise, generator)[part]
+            return augment.normalize(x[part], self.mean, self.std)
+        return augment.noisy(augment.normalize(x, self.mean, self.std), self.config.noise, generator)[part]
 
 
 class VectorViews:
@@ -158,7 +158,7 @@ class FileViews:
         for views in loader:
             if isinstance(views, str):
                 raise UnveilError(views)
-            yield tuple(augment.normalise(x.to(self.device, non_blocking=True), self.mean, self.std) for x in views)
+            yield tuple(augment.normalize(x.to(self.device, non_blocking=True), self.mean, self.std) for x in views)
 
 
 class _Decoder(TorchDataset[list[Tensor] | str]):

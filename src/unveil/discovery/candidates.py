@@ -70,12 +70,12 @@ def fitted_to_sizes(candidate: Candidate, start: Labels, settings: Settings) -> 
     return replace(candidate, changes=tuple((dict(candidate.changes) | fewer).items()), description=description)
 
 
-def usual(options: Sequence[Candidate], known_in_unlabelled: bool) -> Candidate:
+def usual(options: Sequence[Candidate], known_in_unlabeled: bool) -> Candidate:
     """The candidate that is taken where nothing was rehearsed: the method as the recipe has it.
 
-    Where known classes are among the unlabelled items and the method trains, it is k-means: its start tells known items
+    Where known classes are among the unlabeled items and the method trains, it is k-means: its start tells known items
     from others by their neighbors, and training may undo that.
     """
     first = options[min(1, len(options) - 1)]
-    undoes = known_in_unlabelled and first.method is not None and method_class(first.method) is not None
+    undoes = known_in_unlabeled and first.method is not None and method_class(first.method) is not None
     return options[0] if undoes else first

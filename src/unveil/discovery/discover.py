@@ -16,12 +16,12 @@ from unveil.clustering.kmeans import Clusters
 from unveil.counting.estimate import check_count
 from unveil.counting.known_neighbors import warn_of_known_classes
 from unveil.data.items import PIECE, Rows
-from unveil.data.task import UNLABELLED, Task, Truth
+from unveil.data.task import UNLABELED, Task, Truth
 from unveil.discovery.candidates import KMEANS, Candidate, candidates, fitted_to_sizes
 from unveil.discovery.fit import Fitted, Learner, make_learner, needs_network, start_clusters
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
-from unveil.discovery.recognition import estimate_novel, recognised_rows
+from unveil.discovery.recognition import estimate_novel, recognized_rows
 from unveil.discovery.rehearsal import not_rehearsed, rehearse
 from unveil.discovery.result import Result
 from unveil.discovery.scaled import scale
@@ -48,14 +48,14 @@ def discover(
     keep_features: bool = False,
     step: Step = unseen,
 ) -> Result:
-    """Find the novel classes among the unlabelled rows of a task, whose items have gone through the encoder.
+    """Find the novel classes among the unlabeled rows of a task, whose items have gone through the encoder.
 
     `truth` is only for scores in the history. `rows`: the rows to label; None: all. `keep_features`: return them too.
     `step` is told what is being done.
     """
     console, preparation = console or Console(quiet=True), preparation or Preparation()
-    if task.n_novel is not None and len(task.unlabelled):
-        check_count(task.n_novel, len(task.unlabelled))
+    if task.n_novel is not None and len(task.unlabeled):
+        check_count(task.n_novel, len(task.unlabeled))
 
     # Scaling: nobody has said how to scale vectors of people's own, and there may be very many.
     scaled = scale(task, settings, preparation, console)
@@ -64,34 +64,34 @@ def discover(
     # What is learned from: vectors as they are, or a network, pre-trained as the settings say.
     learner = make_learner(smaller, settings, truth, storage, console)
     points = learner.points
-    if len(task.unlabelled) == 0:
+    if len(task.unlabeled) == 0:
         return _known_only(task, learner, settings, preparation, rows, keep_features)
 
-    # Unlabelled rows of known classes.
-    smaller = replace(smaller, known_in_unlabelled=task.known_in_unlabelled and bool(task.known))
-    recognised = None
-    if smaller.known_in_unlabelled and settings.discovery.method in CLUSTERERS:
-        recognised = recognised_rows(smaller, points, settings.seed, scaled.unshaped, scaled.shape)
+    # Unlabeled rows of known classes.
+    smaller = replace(smaller, known_in_unlabeled=task.known_in_unlabeled and bool(task.known))
+    recognized = None
+    if smaller.known_in_unlabeled and settings.discovery.method in CLUSTERERS:
+        recognized = recognized_rows(smaller, points, settings.seed, scaled.unshaped, scaled.shape)
 
     # The number of novel classes.
     estimate = None
     counted = points if scaled.for_counting is None else scaled.for_counting
     if task.n_novel is None:
         step("number of classes")
-        estimate = estimate_novel(smaller, counted, recognised)
+        estimate = estimate_novel(smaller, counted, recognized)
         console.print(estimate.sentence(), soft_wrap=True)
         smaller = replace(smaller, n_novel=max(1, estimate.number))
     learner.task = smaller
     notes = list(scaled.notes)
-    if smaller.known_in_unlabelled:
+    if smaller.known_in_unlabeled:
         _check_start(settings)
     elif truth is None:
         notes += warn_of_known_classes(smaller, counted, settings.seed)
 
     # The clusters that training starts from, and the candidates that are compared.
     start = None
-    if settings.compare or smaller.known_in_unlabelled or not task.known:
-        start = start_clusters(smaller, points, settings.seed, recognised)
+    if settings.compare or smaller.known_in_unlabeled or not task.known:
+        start = start_clusters(smaller, points, settings.seed, recognized)
     options: tuple[Candidate, ...] = (KMEANS,)
     if task.known:
         sizes = np.zeros(0, dtype=np.int64) if start is None else start.labels
@@ -119,7 +119,7 @@ def discover(
     plain = learner.plain_kmeans() if start is None else start.labels
     fitted = None
     if task.known:
-        fitted = learner.fit(candidate, None if start is None else start.labels, storage, recognised)
+        fitted = learner.fit(candidate, None if start is None else start.labels, storage, recognized)
         notes += [*learner.warnings, *fitted.warnings]
     predictor = _predictor(learner, fitted, settings, preparation, candidate, start)
     step("labels and confidence")
@@ -145,7 +145,7 @@ def _check_start(settings: Settings) -> None:
     if not _finds_known(settings.discovery.method):
         usable = [name for name in names() if _finds_known(name)]
         raise UnveilError(
-            f"the method {settings.discovery.method} looks for novel classes alone, and unlabelled items may be of "
+            f"the method {settings.discovery.method} looks for novel classes alone, and unlabeled items may be of "
             f"known classes here: use {', '.join(usable)}"
         )
 
@@ -186,7 +186,7 @@ def _predictor(
     values: dict[str, Any] = {
         "n_known": len(task.known),
         "n_novel": task.n_novel or 0,
-        "known_in_unlabelled": task.known_in_unlabelled,
+        "known_in_unlabeled": task.known_in_unlabeled,
         "centers": centers,
         "softness": 1.0 if start is None else max(1e-12, 2 * start.inertia / max(1, points.shape[1])),
     }
@@ -201,7 +201,7 @@ def _predictor(
 
 @dataclass(frozen=True)
 class _Finished:
-    """Everything that labelling the rows needs."""
+    """Everything that labeling the rows needs."""
 
     task: Task
     smaller: Task
@@ -211,7 +211,7 @@ class _Finished:
     fitted: Fitted | None
     start: Clusters | None
     plain: Labels | None
-    """k-means clusters of the unlabelled rows that were trained on."""
+    """k-means clusters of the unlabeled rows that were trained on."""
     trained_rows: Rows
 
     def result(self, rows: Rows | None, *, keep_features: bool, seed: int, **values: Any) -> Result:
@@ -230,7 +230,7 @@ class _Finished:
         network = self.fitted.model if self.fitted is not None and isinstance(self.fitted.model, Model) else None
         if in_vectors and network is not None:
             network.freeze_trunk()  # a cached trunk was skipped; vectors go through the real one
-        known = self.smaller.labels != UNLABELLED
+        known = self.smaller.labels != UNLABELED
         predictor = self.predictor.completed(space_of, known, seed)
         means = self._mean_directions(predictor, space_of)
         rows = np.arange(len(task)) if rows is None else rows
@@ -238,12 +238,12 @@ class _Finished:
         certainty = np.ones(len(rows), dtype=np.float32)  # before calibration
         typicality = np.zeros(len(rows), dtype=np.float32)
         kept: list[Matrix] = []
-        first = 0 if self.smaller.known_in_unlabelled else len(task.known)
+        first = 0 if self.smaller.known_in_unlabeled else len(task.known)
         for begin in range(0, len(rows), PIECE):
             here = slice(begin, begin + PIECE)
             part = rows[here]
             space = np.concatenate(list(predictor.spaces(task.items, part))) if in_vectors else space_of(part)
-            hidden = labels[here] == UNLABELLED
+            hidden = labels[here] == UNLABELED
             if hidden.any():
                 if in_vectors and self.start is not None:
                     plain[here][hidden] = first + squared_distances(space[hidden], self.start.centers).argmin(axis=1)
@@ -255,7 +255,7 @@ class _Finished:
                 kept.append(z)
         if network is not None:
             network.freeze_trunk()  # a cached trunk was skipped; new items go through the real one
-        new = task.labels[rows] == UNLABELLED
+        new = task.labels[rows] == UNLABELED
         confidence = certainty.copy()
         confidence[new] = forecast.calibrated(certainty[new])
         return Result(
@@ -277,18 +277,18 @@ class _Finished:
         """k-means labels of the rows, as far as they were trained on."""
         every = self.task.labels.copy()
         if self.plain is not None:
-            first = 0 if self.smaller.known_in_unlabelled else len(self.task.known)
-            every[self.trained_rows[self.smaller.unlabelled]] = first + self.plain
+            first = 0 if self.smaller.known_in_unlabeled else len(self.task.known)
+            every[self.trained_rows[self.smaller.unlabeled]] = first + self.plain
         return every[rows]
 
     def _mean_directions(self, predictor: Predictor, space_of: Callable[[Rows], Matrix]) -> Matrix:
         """Mean direction of each class and cluster, of the rows that were trained on."""
         labels = self.smaller.labels.copy()
-        if len(self.smaller.unlabelled):
-            first = 0 if self.smaller.known_in_unlabelled else predictor.n_known
+        if len(self.smaller.unlabeled):
+            first = 0 if self.smaller.known_in_unlabeled else predictor.n_known
             clusters = self.plain if self.fitted is None else self.fitted.clusters
             assert clusters is not None
-            labels[self.smaller.unlabelled] = first + clusters
+            labels[self.smaller.unlabeled] = first + clusters
         count = predictor.n_known + predictor.n_novel
         parts = np.array_split(np.arange(len(labels)), max(1, -(-len(labels) // PIECE)))
         z = np.concatenate([predictor.features(space_of(some)) for some in parts])
@@ -303,8 +303,8 @@ def _known_only(
     rows: Rows | None,
     keep_features: bool,
 ) -> Result:
-    """Nothing is unlabelled: the known classes were learned, and there is nothing to discover."""
-    reason = "no row is unlabelled: there is nothing to discover"
+    """Nothing is unlabeled: the known classes were learned, and there is nothing to discover."""
+    reason = "no row is unlabeled: there is nothing to discover"
     learner.task = smaller = replace(learner.task, n_novel=0)
     fitted = learner.fit(KMEANS, None, None, None)
     predictor = _predictor(learner, fitted, settings, preparation, KMEANS, None)
@@ -315,6 +315,6 @@ def _known_only(
         estimate=None,
         forecast=not_rehearsed((KMEANS,), smaller, reason),
         choice=reason,
-        warnings=(f"{reason} (y == -1 marks unlabelled rows)",),
+        warnings=(f"{reason} (y == -1 marks unlabeled rows)",),
         seed=settings.seed,
     )

@@ -19,9 +19,9 @@ from unveil.clustering.clusterer import with_known
 from unveil.clustering.kmeans import Clusters, assigned, kmeans, semi_kmeans
 from unveil.clustering.known_head import known_head
 from unveil.counting.estimate import check_count
-from unveil.counting.known_neighbors import recognise
+from unveil.counting.known_neighbors import recognize
 from unveil.data.items import Rows
-from unveil.data.task import UNLABELLED, Task, Truth
+from unveil.data.task import UNLABELED, Task, Truth
 from unveil.data.views import VectorViews, common_scale, mean_and_spread
 from unveil.discovery.candidates import Candidate
 from unveil.hardware import pick_device, pick_precision
@@ -41,7 +41,7 @@ from unveil.training.training import Training, check_network
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """A fitted candidate, and its clusters of the unlabelled rows."""
+    """A fitted candidate, and its clusters of the unlabeled rows."""
 
     model: Model | Heads
     clusters: Labels
@@ -74,25 +74,25 @@ class Learner(Protocol):
     def task(self, task: Task) -> None: ...
 
     def fit(
-        self, candidate: Candidate, start: Labels | None, storage: Storage | None, recognised: Labels | None
+        self, candidate: Candidate, start: Labels | None, storage: Storage | None, recognized: Labels | None
     ) -> Fitted:
         """Fit a candidate; several can be fitted one after another.
 
-        `start`: k-means clusters of the unlabelled rows, which the candidate k-means keeps. `recognised`: labels of all
-        rows, with those of unlabelled rows that were recognised as known.
+        `start`: k-means clusters of the unlabeled rows, which the candidate k-means keeps. `recognized`: labels of all
+        rows, with those of unlabeled rows that were recognized as known.
         """
         ...
 
     def plain_kmeans(self) -> Labels:
-        """k-means clusters of the unlabelled rows on their features."""
+        """k-means clusters of the unlabeled rows on their features."""
         ...
 
     def kmeans_on_items(self) -> Labels:
-        """k-means clusters of the unlabelled rows on the items as they came."""
+        """k-means clusters of the unlabeled rows on the items as they came."""
         ...
 
     def input_scale(self) -> tuple[Matrix | None, Matrix | None]:
-        """Mean and scale by which vectors are normalised before the model; None for images."""
+        """Mean and scale by which vectors are normalized before the model; None for images."""
         ...
 
     def features(self, fitted: Fitted, rows: Rows) -> Matrix:
@@ -121,8 +121,8 @@ def make_learner(
 
 def check_settings(settings: Settings, task: Task) -> None:
     """Raise errors of the settings before anything is written or trained."""
-    if task.n_novel is not None and len(task.unlabelled):
-        check_count(task.n_novel, len(task.unlabelled))
+    if task.n_novel is not None and len(task.unlabeled):
+        check_count(task.n_novel, len(task.unlabeled))
     algorithm(settings.discovery.method)
     pick_precision(settings.machine, pick_device(settings.machine.device))
     if needs_network(task, settings):
@@ -163,7 +163,7 @@ class NetworkLearner:
         return self.training.cache
 
     def fit(
-        self, candidate: Candidate, start: Labels | None, storage: Storage | None, recognised: Labels | None
+        self, candidate: Candidate, start: Labels | None, storage: Storage | None, recognized: Labels | None
     ) -> Fitted:
         """Train from the pre-trained weights, which are not changed: several candidates share them."""
         task, copied = self.task, copy.copy(self.training)
@@ -174,9 +174,9 @@ class NetworkLearner:
             copied.views = copied.make_views(task.items)
         if candidate.method is None:
             return _kept(copied.model.eval(), task, start)
-        history = discovery_stage(copied, start, with_start(task, start, recognised))
+        history = discovery_stage(copied, start, with_start(task, start, recognized))
         self.training.seconds["discovery"] = copied.seconds["discovery"]
-        z = features(copied.model, copied.views, task.unlabelled)
+        z = features(copied.model, copied.views, task.unlabeled)
         with torch.no_grad():
             best = copied.model.novel_head(z).softmax(dim=1).max(dim=1)
         return Fitted(
@@ -223,7 +223,7 @@ class VectorLearner:
         self.mean, self.scale = mean.numpy(), scale.numpy()
 
     def fit(
-        self, candidate: Candidate, start: Labels | None, storage: Storage | None, recognised: Labels | None
+        self, candidate: Candidate, start: Labels | None, storage: Storage | None, recognized: Labels | None
     ) -> Fitted:
         """The known head in closed form, and the clusters of the candidate's clusterer."""
         begun, task, z = time.monotonic(), self.task, self._scaled(self.points)
@@ -232,15 +232,15 @@ class VectorLearner:
         if clusterer is None:
             novel = linear_head(z.shape[1], 1, rng.generator(settings.seed, "novel head"))
             return _kept(Heads(known, novel), task, start)
-        recognised = with_start(task, start, recognised)
-        labels = task.labels if recognised is None else recognised
+        recognized = with_start(task, start, recognized)
+        labels = task.labels if recognized is None else recognized
         clustering = clusterer.fit(z, labels, task.n_novel or 1, settings.seed)
         head, clusters, confidence = clustering.head, clustering.labels, clustering.certainty
-        if recognised is not None:
-            of_known = labels != UNLABELLED
+        if recognized is not None:
+            of_known = labels != UNLABELED
             head = with_known(head, z[of_known], labels[of_known], len(task.known))
             with torch.no_grad():
-                best = head(torch.from_numpy(z[task.unlabelled])).softmax(dim=1).max(dim=1)
+                best = head(torch.from_numpy(z[task.unlabeled])).softmax(dim=1).max(dim=1)
             clusters, confidence = best.indices.numpy(), best.values.numpy()
         heads = Heads(known, head)
         self.seconds["discovery"] = round(time.monotonic() - begun, 2)
@@ -249,9 +249,9 @@ class VectorLearner:
 
     def _known_head(self, z: Matrix) -> Head:
         task, seed = self.task, self.settings.supervised.seed
-        if len(task.labelled) == 0:
+        if len(task.labeled) == 0:
             return linear_head(z.shape[1], max(1, len(task.known)), rng.generator(seed, "known head"))
-        return known_head(z[task.labelled], task.labels[task.labelled], len(task.known), seed)
+        return known_head(z[task.labeled], task.labels[task.labeled], len(task.known), seed)
 
     def _scaled(self, x: Matrix) -> Matrix:
         scaled: Matrix = ((x - self.mean) / self.scale).astype(np.float32)
@@ -270,12 +270,12 @@ class VectorLearner:
         )
 
     def plain_kmeans(self) -> Labels:
-        x = torch.nn.functional.normalize(torch.from_numpy(self._scaled(self.points[self.task.unlabelled])), dim=1)
+        x = torch.nn.functional.normalize(torch.from_numpy(self._scaled(self.points[self.task.unlabeled])), dim=1)
         unit: Matrix = x.numpy()
         return self._kmeans(unit)
 
     def kmeans_on_items(self) -> Labels:
-        rows = self.task.unlabelled
+        rows = self.task.unlabeled
         return self._kmeans(self.task.items.array[rows].reshape(len(rows), -1).astype(np.float32))
 
     def _kmeans(self, x: Matrix) -> Labels:
@@ -292,48 +292,48 @@ class VectorLearner:
 
 def _kept(model: Model | Heads, task: Task, start: Labels | None) -> Fitted:
     """k-means: the start clusters are kept."""
-    clusters = np.zeros(len(task.unlabelled), dtype=np.int64) if start is None else start
+    clusters = np.zeros(len(task.unlabeled), dtype=np.int64) if start is None else start
     return Fitted(model=model, clusters=clusters, confidence=np.ones(len(clusters), dtype=np.float32), history=[])
 
 
-def with_start(task: Task, start: Labels | None, recognised: Labels | None) -> Labels | None:
-    """The recognised rows; where nothing was recognised, those that start in the cluster of a known class."""
-    if recognised is not None or not task.known_in_unlabelled or start is None:
-        return recognised
+def with_start(task: Task, start: Labels | None, recognized: Labels | None) -> Labels | None:
+    """The recognized rows; where nothing was recognized, those that start in the cluster of a known class."""
+    if recognized is not None or not task.known_in_unlabeled or start is None:
+        return recognized
     labels = task.labels.copy()
-    labels[task.unlabelled] = np.where(start < len(task.known), start, UNLABELLED)
+    labels[task.unlabeled] = np.where(start < len(task.known), start, UNLABELED)
     return labels
 
 
-def start_clusters(task: Task, points: Matrix, seed: int, recognised: Labels | None = None) -> Clusters:
-    """k-means clusters of the unlabelled rows, from which training starts.
+def start_clusters(task: Task, points: Matrix, seed: int, recognized: Labels | None = None) -> Clusters:
+    """k-means clusters of the unlabeled rows, from which training starts.
 
-    Where unlabelled rows may be of known classes, each known class has its mean as center, and k-means runs on the rows
-    that are not recognised as known. With too few rows to recognise known classes, k-means runs on all rows and keeps
-    labelled rows in their classes. `recognised`: labels of all rows, where known ones have been recognised already.
+    Where unlabeled rows may be of known classes, each known class has its mean as center, and k-means runs on the rows
+    that are not recognized as known. With too few rows to recognize known classes, k-means runs on all rows and keeps
+    labeled rows in their classes. `recognized`: labels of all rows, where known ones have been recognized already.
     """
-    rows = task.unlabelled
-    if not task.known_in_unlabelled:
+    rows = task.unlabeled
+    if not task.known_in_unlabeled:
         return kmeans(points[rows], task.n_clusters, seed)
     assert task.n_novel is not None
-    n_known, labelled, y = len(task.known), points[task.labelled], task.labels[task.labelled]
-    if recognised is None:
-        recognised = _recognised(task, points, seed)
-    if recognised is None or (recognised == UNLABELLED).sum() <= task.n_novel:
-        return semi_kmeans(points[rows], labelled, y, task.n_clusters, seed)
-    known = recognised >= 0
-    sizes = np.bincount(recognised[known], minlength=n_known)
-    means = sums_by_label(points[known], recognised[known], n_known) / np.maximum(sizes, 1)[:, None]
-    novel = kmeans(points[recognised == UNLABELLED], task.n_novel, seed)
+    n_known, labeled, y = len(task.known), points[task.labeled], task.labels[task.labeled]
+    if recognized is None:
+        recognized = _recognized(task, points, seed)
+    if recognized is None or (recognized == UNLABELED).sum() <= task.n_novel:
+        return semi_kmeans(points[rows], labeled, y, task.n_clusters, seed)
+    known = recognized >= 0
+    sizes = np.bincount(recognized[known], minlength=n_known)
+    means = sums_by_label(points[known], recognized[known], n_known) / np.maximum(sizes, 1)[:, None]
+    novel = kmeans(points[recognized == UNLABELED], task.n_novel, seed)
     return assigned(points[rows], np.concatenate([means.astype(np.float32), novel.centers]))
 
 
-def _recognised(task: Task, points: Matrix, seed: int) -> Labels | None:
-    """(n,): the labels, with those of unlabelled rows that are recognised as known; -2 for rows that were not drawn."""
-    labelled, rows = task.labelled, task.unlabelled
-    found = recognise(points[labelled], task.labels[labelled], points[rows], seed)
+def _recognized(task: Task, points: Matrix, seed: int) -> Labels | None:
+    """(n,): the labels, with those of unlabeled rows that are recognized as known; -2 for rows that were not drawn."""
+    labeled, rows = task.labeled, task.unlabeled
+    found = recognize(points[labeled], task.labels[labeled], points[rows], seed)
     if found is None:
         return None
-    labels = np.where(task.labels == UNLABELLED, -2, task.labels)
-    labels[rows[found.unlabelled]] = np.where(found.known, found.label, UNLABELLED)
+    labels = np.where(task.labels == UNLABELED, -2, task.labels)
+    labels[rows[found.unlabeled]] = np.where(found.known, found.label, UNLABELED)
     return labels

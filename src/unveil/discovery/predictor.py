@@ -1,7 +1,7 @@
 """The predictor of a fit: class probabilities of new items, and how unlike the items of the fit they are.
 
 p(class | x) = p(known | x) · known head, or p(novel | x) · novel head. The heads are trained separately; the gate
-between them is a logistic regression of labelled against unlabelled items on the same features.
+between them is a logistic regression of labeled against unlabeled items on the same features.
 """
 
 import json
@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from rich.console import Console
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as serialise
+from safetensors.numpy import save as serialize
 
 from unveil import checksums, files, recipe, rng
 from unveil.data.items import PIECE, Items, Rows
@@ -55,13 +55,13 @@ class Predictor:
     augment: Augment
     n_known: int
     n_novel: int
-    known_in_unlabelled: bool = False
+    known_in_unlabeled: bool = False
     """The known classes are the first clusters, and the novel head predicts known and novel ones."""
     model: Model | Heads | None = None
     """The network, or the heads on vectors; None where there were no known classes."""
     mean: Matrix | None = None
     scale: Matrix | None = None
-    """Vectors: mean and scale by which the inputs of the network are normalised; None for images."""
+    """Vectors: mean and scale by which the inputs of the network are normalized; None for images."""
     centers: Matrix | None = None
     """Centers of the clusters, where k-means was chosen."""
     softness: float = 1.0
@@ -124,7 +124,7 @@ class Predictor:
     def probabilities(self, space: Matrix) -> Matrix:
         """(n, known + novel): class probabilities of rows that may be of any class."""
         novel = self.novel(space)[0] if self.n_novel else np.zeros((len(space), 0), dtype=np.float32)
-        if self.model is None or self.n_known == 0 or self.known_in_unlabelled:
+        if self.model is None or self.n_known == 0 or self.known_in_unlabeled:
             return novel
         z = self.features(space)
         if self.centers is None and self.n_novel and (joint := self._joint(z)) is not None:
@@ -164,7 +164,7 @@ class Predictor:
 
     def with_gate(self, space: Matrix, known: NDArray[np.bool_]) -> "Predictor":
         """A copy with a gate, fitted to these rows; `known` marks those of known classes."""
-        if self.model is None or self.n_novel == 0 or self.known_in_unlabelled or known.all() or not known.any():
+        if self.model is None or self.n_novel == 0 or self.known_in_unlabeled or known.all() or not known.any():
             return self
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
@@ -238,11 +238,11 @@ class Predictor:
             "preparation": self.preparation.to_json(),
             "data": recipe.to_table(self.data),
             "augment": recipe.to_table(self.augment),
-            **{key: getattr(self, key) for key in ("n_known", "n_novel", "known_in_unlabelled", "softness")},
+            **{key: getattr(self, key) for key in ("n_known", "n_novel", "known_in_unlabeled", "softness")},
         }
         arrays["format"] = np.array([FORMAT], dtype=np.float32)  # safetensors wants at least one array
         metadata = {"predictor": json.dumps(description), **checksums.METADATA}
-        files.write(folder / "predictor.safetensors", checksums.sealed(serialise(arrays, metadata=metadata)))
+        files.write(folder / "predictor.safetensors", checksums.sealed(serialize(arrays, metadata=metadata)))
         if self.model is not None:
             save_model(self.model, folder / "model.safetensors")
 

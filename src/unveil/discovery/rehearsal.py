@@ -14,11 +14,11 @@ from rich.console import Console
 
 from unveil import rng
 from unveil.clustering.catalog import CLUSTERERS
-from unveil.data.task import UNLABELLED, Task
+from unveil.data.task import UNLABELED, Task
 from unveil.discovery.candidates import KMEANS, Candidate, usual
 from unveil.discovery.fit import make_learner, start_clusters
 from unveil.discovery.forecast import Forecast, calibration_curve
-from unveil.discovery.recognition import recognised_rows
+from unveil.discovery.recognition import recognized_rows
 from unveil.discovery.scaled import Shape
 from unveil.metrics import clustering_accuracy, in_matched_class
 from unveil.numerics import Labels
@@ -32,7 +32,7 @@ MOST_HIDDEN = 0.6
 MOST_STEPS = 150
 """Steps of discovery in a rehearsal, where the recipe counts in steps."""
 LEAST_CLASSES, LEAST_ROWS = 4, 40
-"""With fewer known classes, or labelled items, there is nothing to rehearse with."""
+"""With fewer known classes, or labeled items, there is nothing to rehearse with."""
 MARGIN = 0.05
 """Another candidate than the usual one must do better by more than this, and by more than twice its standard error."""
 
@@ -49,17 +49,17 @@ class Rehearsal:
 
 def not_rehearsed(candidates: Sequence[Candidate], task: Task, reason: str) -> Forecast:
     """The usual candidate, and no forecast."""
-    return Forecast(candidate=usual(candidates, task.known_in_unlabelled).name, reason=reason)
+    return Forecast(candidate=usual(candidates, task.known_in_unlabeled).name, reason=reason)
 
 
 def why_not(task: Task, rehearsals: int) -> str:
     """Why nothing can be rehearsed; empty where it can."""
     if rehearsals < 1:
         return "no rehearsals were asked for"
-    classes, rows = len(np.unique(task.labels[task.labelled])), len(task.labelled)
+    classes, rows = len(np.unique(task.labels[task.labeled])), len(task.labeled)
     if classes < LEAST_CLASSES or rows < LEAST_ROWS:
         return (
-            f"a rehearsal needs {LEAST_CLASSES} known classes and {LEAST_ROWS} labelled items, "
+            f"a rehearsal needs {LEAST_CLASSES} known classes and {LEAST_ROWS} labeled items, "
             f"and there are {classes} and {rows}"
         )
     return ""
@@ -132,15 +132,15 @@ def _chosen(done: Sequence[Rehearsal], candidates: Sequence[Candidate]) -> str:
 
 
 def hide(task: Task, draw: np.random.Generator) -> tuple[Task, Labels]:
-    """A task of known classes alone, some of which play the novel ones, and the truth of its unlabelled rows.
+    """A task of known classes alone, some of which play the novel ones, and the truth of its unlabeled rows.
 
-    As many classes are hidden as there are novel ones, as far as enough known classes are left. Where unlabelled rows
+    As many classes are hidden as there are novel ones, as far as enough known classes are left. Where unlabeled rows
     may be of known classes, every second row of the other classes loses its label. The truth counts the classes that
     are left, then the hidden ones, as clusters are counted.
     """
     assert task.n_novel is not None
-    labelled = task.labelled
-    y = task.labels[labelled]
+    labeled = task.labeled
+    y = task.labels[labeled]
     classes = np.unique(y)
     count = max(2, min(task.n_novel, round(MOST_HIDDEN * len(classes)), len(classes) - 2))
     hidden = draw.permutation(classes)[:count]
@@ -150,21 +150,21 @@ def hide(task: Task, draw: np.random.Generator) -> tuple[Task, Labels]:
     truth = y[rows]
     absent = np.isin(truth, hidden)
     left = np.unique(truth[~absent])
-    labels = np.where(absent, UNLABELLED, np.searchsorted(left, truth))
-    if task.known_in_unlabelled:
+    labels = np.where(absent, UNLABELED, np.searchsorted(left, truth))
+    if task.known_in_unlabeled:
         first = np.zeros(len(labels), dtype=bool)
         first[[np.flatnonzero(truth == label)[0] for label in left]] = True  # no class loses all its labels
-        labels = np.where((draw.random(len(labels)) < 0.5) & ~first, UNLABELLED, labels)
+        labels = np.where((draw.random(len(labels)) < 0.5) & ~first, UNLABELED, labels)
     place = {int(label): index for index, label in enumerate([*left, *np.unique(truth[absent])])}
     rehearsed = replace(
-        task.take(labelled[rows]),
+        task.take(labeled[rows]),
         labels=labels,
         known=tuple(task.known[label] for label in left),
         n_novel=max(1, len(np.unique(truth[absent]))),
         test_items=None,
         test_ids=(),
     )
-    return rehearsed, np.array([place[int(label)] for label in truth[labels == UNLABELLED]])
+    return rehearsed, np.array([place[int(label)] for label in truth[labels == UNLABELED]])
 
 
 @dataclass(frozen=True)
@@ -181,21 +181,21 @@ class _Once:
     shape: Shape | None
 
     def rehearsal(self) -> Rehearsal:
-        """Recognise known rows, cluster with each candidate, and score."""
+        """Recognize known rows, cluster with each candidate, and score."""
         task, truth, seed, hidden = self.task, self.truth, self.settings.seed, self.task.n_novel
         assert hidden is not None
         stages = None if self.storage is None else Storage(self.storage.run / "stages", self.storage.run)
         learner = make_learner(task, self.settings, storage=stages, console=self.console)
-        points, recognised = learner.points, None
-        if task.known_in_unlabelled and self.settings.discovery.method in CLUSTERERS:
-            recognised = recognised_rows(task, points, seed, self.unshaped, self.shape)
-        start = start_clusters(task, points, seed, recognised)
+        points, recognized = learner.points, None
+        if task.known_in_unlabeled and self.settings.discovery.method in CLUSTERERS:
+            recognized = recognized_rows(task, points, seed, self.unshaped, self.shape)
+        start = start_clusters(task, points, seed, recognized)
         clusters = {KMEANS.name: start.labels}
-        confidence = {KMEANS.name: start.confidence(points[task.unlabelled])}
+        confidence = {KMEANS.name: start.confidence(points[task.unlabeled])}
         for place, candidate in enumerate(self.candidates):
             if candidate.method is not None:
                 folder = None if stages is None else stages.within(str(place))
-                fitted = learner.fit(candidate, start.labels, folder, recognised)
+                fitted = learner.fit(candidate, start.labels, folder, recognized)
                 clusters[candidate.name], confidence[candidate.name] = fitted.clusters, fitted.confidence
         return Rehearsal(
             hidden=hidden,

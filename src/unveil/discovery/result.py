@@ -11,7 +11,7 @@ from unveil import __version__, hardware, recipe
 from unveil.counting.estimate import Estimate
 from unveil.data.items import Items, Rows
 from unveil.data.labels import Classes
-from unveil.data.task import UNLABELLED, Task
+from unveil.data.task import UNLABELED, Task
 from unveil.discovery.fit import Learner
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
@@ -32,7 +32,7 @@ class Result:
     kmeans: Labels
     """What k-means says; its clusters have other numbers."""
     confidence: NDArray[np.float32]
-    """The probability that a row is in the right class; 1 for labelled rows."""
+    """The probability that a row is in the right class; 1 for labeled rows."""
     typicality: NDArray[np.float32]
     """Cosine of a row's features to the mean direction of its class."""
     features: NDArray[np.float32] | None
@@ -68,13 +68,13 @@ class Result:
         """Everything that a run directory holds.
 
         `items`: the items of the rows as they were given; None: they are not at hand. `rows`: the rows of the task that
-        were labelled; None: all. `new`: which of the task's rows came without a label. `names`: of all classes.
+        were labeled; None: all. `new`: which of the task's rows came without a label. `names`: of all classes.
         `still_novel`: how many of the last known classes have no name yet. `record`: further keys of record.json, or
         other values of its usual keys.
         """
         rows = np.arange(len(task)) if rows is None else rows
-        unlabelled = task.labels == UNLABELLED
-        new = unlabelled if new is None else new
+        unlabeled = task.labels == UNLABELED
+        new = unlabeled if new is None else new
         names = class_names(task, self.predictor.n_novel) if names is None else names
         given = ["" if is_new else names[label] for is_new, label in zip(new[rows], task.labels[rows], strict=True)]
         last = {key: value for key, value in self.history[-1].items() if key != "seconds"} if self.history else {}
@@ -85,7 +85,7 @@ class Result:
             "method": settings.discovery.method,
             "method_title": method_title(settings.discovery.method),
             "seed": settings.seed,
-            "summary": summary(self, task, unlabelled[rows], still_novel=still_novel),
+            "summary": summary(self, task, unlabeled[rows], still_novel=still_novel),
             "estimate": None if self.estimate is None else self.estimate.to_json(),
             "forecast": self.forecast.to_json(),
             "metrics": last,

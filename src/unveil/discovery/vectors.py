@@ -11,7 +11,7 @@ from unveil.metrics import clustering_accuracy
 from unveil.numerics import Labels, Matrix
 
 MOST_ROWS = 60_000
-"""Most rows that are trained on; the others are only labelled."""
+"""Most rows that are trained on; the others are only labeled."""
 PER_CLASS = 50
 """Least items of each known class among the training rows, where it has that many."""
 COMPONENTS = 256
@@ -22,15 +22,15 @@ SCALING_ROWS, SCALING_DRAWS = 3000, 5
 
 
 def training_rows(labels: Labels, seed: int) -> Labels:
-    """At most 60,000 rows, half of them labelled where there are that many; no class is left out."""
+    """At most 60,000 rows, half of them labeled where there are that many; no class is left out."""
     if len(labels) <= MOST_ROWS:
         return np.arange(len(labels))
     draw = rng.numpy(seed, "training rows")
     order = draw.permutation(len(labels))
-    labelled, unlabelled = order[labels[order] != -1], order[labels[order] == -1]
-    count = min(len(labelled), max(MOST_ROWS // 2, MOST_ROWS - len(unlabelled)))
-    first = labelled[stratified(labels[labelled], count)]
-    return np.sort(np.concatenate([first, unlabelled[: MOST_ROWS - count]]))
+    labeled, unlabeled = order[labels[order] != -1], order[labels[order] == -1]
+    count = min(len(labeled), max(MOST_ROWS // 2, MOST_ROWS - len(unlabeled)))
+    first = labeled[stratified(labels[labeled], count)]
+    return np.sort(np.concatenate([first, unlabeled[: MOST_ROWS - count]]))
 
 
 def stratified(labels: Labels, count: int) -> Labels:
@@ -43,22 +43,22 @@ def stratified(labels: Labels, count: int) -> Labels:
 
 
 def choose_reduction(x: Matrix, y: Labels, seed: int) -> tuple[Reduction, str]:
-    """Unit length or standardised columns, whichever lets k-means find the known classes better; with the reason."""
-    standard = fit_reduction(x, standardise=True, components=COMPONENTS)
+    """Unit length or standardized columns, whichever lets k-means find the known classes better; with the reason."""
+    standard = fit_reduction(x, standardize=True, components=COMPONENTS)
     if x.shape[1] < UNIT_LENGTH_FROM:
-        return standard, "every column is standardised"
+        return standard, "every column is standardized"
     unit = fit_reduction(x, unit=True, components=COMPONENTS)
-    known, labelled = len(np.unique(y[y >= 0])), np.flatnonzero(y >= 0)
-    if known < 2 or min(len(labelled), SCALING_ROWS) < 5 * known:
+    known, labeled = len(np.unique(y[y >= 0])), np.flatnonzero(y >= 0)
+    if known < 2 or min(len(labeled), SCALING_ROWS) < 5 * known:
         return unit, "every vector is brought to unit length"
     scores = [_accuracies(x, y, (unit, standard), known, seed, number) for number in range(SCALING_DRAWS)]
     first, second = np.mean(scores, axis=0)
     reason = (
         f"k-means finds known classes with {100 * first:.0f} % accuracy at unit length and with "
-        f"{100 * second:.0f} % on standardised columns"
+        f"{100 * second:.0f} % on standardized columns"
     )
     if second > first + 0.02:
-        return standard, f"every column is standardised ({reason})"
+        return standard, f"every column is standardized ({reason})"
     return unit, f"every vector is brought to unit length ({reason})"
 
 

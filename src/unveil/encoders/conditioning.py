@@ -1,7 +1,7 @@
 """Numbers that would break a fit although their classes are clear, and what is done about them before any scaling.
 
-Columns far from zero are centred in float64, vectors of a tiny or huge spread are brought to a spread of 1, values such
-as -999 that stand for missing ones become the median of their column, and rows that are many times larger than all
+Columns far from zero are centered in float64, vectors of a tiny or huge spread are brought to a spread of 1, values
+such as -999 that stand for missing ones become the median of their column, and rows many times larger than all
 others are shrunk. Vectors with none of this are not touched.
 """
 

@@ -109,7 +109,7 @@ def encode_items(
 
 
 def own_neighbors(vectors: Matrix, labels: Labels) -> float:
-    """Share of the nearest neighbors of labelled rows that are of the same class; 0 without two classes."""
+    """Share of the nearest neighbors of labeled rows that are of the same class; 0 without two classes."""
     known = np.flatnonzero(labels >= 0)
     if len(np.unique(labels[known])) < 2:
         return 0.0

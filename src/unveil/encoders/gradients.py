@@ -18,7 +18,7 @@ BLUR = 0.5
 
 
 def gradient_histograms(images: Matrix) -> Matrix:
-    """(n, 432) of unit length, from grey images (n, 32, 32)."""
+    """(n, 432) of unit length, from gray images (n, 32, 32)."""
     down, right = np.gradient(gaussian_filter(images, (0, BLUR, BLUR)), axis=(1, 2))
     strength = np.hypot(right, down)
     direction = np.mod(np.arctan2(down, right) / (2 * np.pi), 1) * BINS

@@ -41,11 +41,11 @@ class Metric:
     def base(self, x: Matrix) -> Reduction:
         """Scaling and principal components, which no label changes."""
         return fit_reduction(
-            x, unit=self.scaling == "unit", standardise=self.scaling == "standard", components=COMPONENTS
+            x, unit=self.scaling == "unit", standardize=self.scaling == "standard", components=COMPONENTS
         )
 
     def shaping(self, z: Matrix, labels: Labels) -> Reduction:
-        """Whitening by the labelled rows of base vectors z, around the mean of all of them."""
+        """Whitening by the labeled rows of base vectors z, around the mean of all of them."""
         known = labels >= 0
         shaping = Reduction()
         if self.shrinkage is not None and len(np.unique(labels[known])) < known.sum():
@@ -54,14 +54,14 @@ class Metric:
         return replace(shaping, shift=shaping(z).mean(axis=0))
 
     def shaped(self, task: Task) -> Task:
-        """A task of base vectors with its vectors shaped by its own labelled rows."""
+        """A task of base vectors with its vectors shaped by its own labeled rows."""
         x: Matrix = task.items.array
         clean = x if x.ndim == 2 else x[:, 0]
         return replace(task, items=Items.of(self.shaping(clean, task.labels)(x)))
 
     def describe(self) -> str:
         """In words."""
-        columns = {"unit": "vectors at unit length", "none": "vectors as they are", "standard": "standardised columns"}
+        columns = {"unit": "vectors at unit length", "none": "vectors as they are", "standard": "standardized columns"}
         parts = [columns[self.scaling]]
         if self.shrinkage is not None:
             parts.append(f"whitened by the spread within known classes (shrinkage {self.shrinkage:g})")

@@ -159,18 +159,18 @@ def pixels(items: Items) -> Vectors:
     """Pixels as vectors in 0..1; larger images are scaled to 32x32. Rows of unreadable files are NaN."""
     if items.kind == "images" and max(items.array.shape[1:3]) <= PIXEL_SIDE:
         return (items.array.reshape(len(items), -1) / np.float32(255)).astype(np.float32)
-    grey = items.kind == "images" and items.array.shape[-1] == 1
+    gray = items.kind == "images" and items.array.shape[-1] == 1
     pieces = []
     for piece in items.pieces(512):
         x, readable = pictures(piece, PIXEL_SIDE, skip_unreadable=True)
-        vectors = (x[:, :1] if grey else x).flatten(1).numpy()
+        vectors = (x[:, :1] if gray else x).flatten(1).numpy()
         vectors[~readable] = np.nan
         pieces.append(vectors)
     return np.concatenate(pieces)
 
 
 def gradients(items: Items) -> Vectors:
-    """Histograms of the gradients of grey images. Rows of unreadable files are NaN."""
+    """Histograms of the gradients of gray images. Rows of unreadable files are NaN."""
     pieces = []
     for piece in items.pieces(512):
         x, readable = pictures(piece, gradients_of.SIDE, skip_unreadable=True)

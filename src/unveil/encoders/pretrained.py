@@ -15,7 +15,7 @@ IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A pretrained encoder: images (B, 3, s, s) in 0..1, normalised by `mean` and `std`, to features (B, D)."""
+    """A pretrained encoder: images (B, 3, s, s) in 0..1, normalized by `mean` and `std`, to features (B, D)."""
 
     name: str
     network: nn.Module

@@ -86,12 +86,12 @@ class Reduction:
 
 
 def fit_reduction(
-    x: NDArray[np.floating], *, unit: bool = False, components: int | None = None, standardise: bool = False
+    x: NDArray[np.floating], *, unit: bool = False, components: int | None = None, standardize: bool = False
 ) -> Reduction:
     """Fit the reduction to a sample of rows (n, features); it has no more components than there are."""
     some = np.asarray(x[:: max(1, len(x) // SAMPLE)], dtype=np.float32)
     reduction = Reduction(unit=unit)
-    if standardise:
+    if standardize:
         spread, largest = some.std(axis=0), np.abs(some).max(axis=0, initial=0)
         varied = (spread > 1e-9) | (spread > 1e-5 * largest)  # a column may be small as a whole
         reduction = replace(reduction, center=some.mean(axis=0), scale=np.where(varied, spread, 1).astype(np.float32))

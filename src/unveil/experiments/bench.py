@@ -94,13 +94,13 @@ def measure(
         layers = convolutions(part, inputs, precision, repeats, backward=part is model.encoder.tail)
         rates.update({layer.name: layer.rate for layer in layers})
         alone[name] = sum(layer.seconds for layer in layers)
-    work.step()  # leaves the gradients that the optimiser needs
+    work.step()  # leaves the gradients that the optimizer needs
     calls: dict[str, Call] = {
         "data, both views": lambda: next(work.batches),
         "trunk, both views": lambda: model.trunk(x),
         "tail, forward + backward": through_tail,
         "heads, losses, queues": losses.step,
-        "optimiser": work.optimizer.step,
+        "optimizer": work.optimizer.step,
         "step, nothing cached": work.step,
     }
     parts = [timed(name, call, device, repeats, alone.get(name)) for name, call in calls.items()]

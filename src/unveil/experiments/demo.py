@@ -36,7 +36,7 @@ def compare(seed: int = 0, out: Path | None = None, console: Console | None = No
     new = truth >= 5
     pixels = images.reshape(len(images), -1).astype(np.float32)
     console.print(
-        f"The digits 0-4 are known ({(~new).sum()} images of 8x8 pixels), and {new.sum()} unlabelled images hold five "
+        f"The digits 0-4 are known ({(~new).sum()} images of 8x8 pixels), and {new.sum()} unlabeled images hold five "
         "more classes.\n"
     )
     rows = []

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from unveil import files
 from unveil.experiments.plan import Plan
-from unveil.experiments.summary import NO_PAIRS, SCORES, Line, plain_kmeans, summarise
+from unveil.experiments.summary import NO_PAIRS, SCORES, Line, plain_kmeans, summarize
 
 HEADER = ("", "pairs", "seeds", "ACC %", "paper", "beside", "effect", "in the paper", "does it hold here?", "test %",
           "known %", "all %", "old %", "new %", "s")  # fmt: skip
@@ -17,7 +17,7 @@ HEADER = ("", "pairs", "seeds", "ACC %", "paper", "beside", "effect", "in the pa
 
 def cells(plan: Plan) -> list[list[str]]:
     """The lines of the table, as text."""
-    rows = [_cells(line) for line in summarise(plan)]
+    rows = [_cells(line) for line in summarize(plan)]
     others = plain_kmeans(plan) if plan.experiment.inputs else {}
     for index, (name, values) in enumerate(others.items()):
         spread = statistics.stdev(values) if len(values) > 1 else None
@@ -86,7 +86,7 @@ def _csv(plan: Plan) -> str:
     writer = csv.writer(text, lineterminator="\n")
     scores = [f"{score}_{what}" for score in SCORES for what in ("mean", "std")]
     writer.writerow(["row", "pairs", "seeds", *scores, "paper", "beside", "effect", "paper_effect", "p"])
-    for line in summarise(plan):
+    for line in summarize(plan):
         values = [d.get(s, "") for s in SCORES for d in (line.mean, line.spread)]  # in full: rounded once, where shown
         numbers = (None if line.effect is None else line.effect[0], line.paper_effect, line.chance)
         compared = ["" if number is None else number for number in numbers]
@@ -110,12 +110,12 @@ def _latex(plan: Plan) -> str:
 
 
 def _plot(plan: Plan, path: Path) -> list[Path]:
-    """A curve for a parameter, a line over epochs for each row, else bars, with the paper's values in grey."""
+    """A curve for a parameter, a line over epochs for each row, else bars, with the paper's values in gray."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return []
-    lines = summarise(plan)
+    lines = summarize(plan)
     if not lines:
         return []
     curve, epochs = plan.experiment.shape == "curve", plan.experiment.shape == "epochs"

@@ -68,7 +68,7 @@ class Line:
         return f"{sign}, p {'< 0.001' if self.chance < 0.001 else f'{self.chance:.3f}'}"
 
 
-def summarise(plan: Plan) -> list[Line]:
+def summarize(plan: Plan) -> list[Line]:
     """A line for each row of which there are records."""
     by_name = {row.name: row for row in plan.experiment.rows}
     lines = []
@@ -98,7 +98,7 @@ def summarise(plan: Plan) -> list[Line]:
 
 
 def pair_rule(settings: Settings) -> str:
-    """Which pairs of unlabelled items a run takes to be of one class, in a word or two; NO_PAIRS: it asks for none."""
+    """Which pairs of unlabeled items a run takes to be of one class, in a word or two; NO_PAIRS: it asks for none."""
     method = settings.method
     if getattr(method, "bce_weight", 1.0) == 0:
         return NO_PAIRS

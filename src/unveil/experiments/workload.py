@@ -12,7 +12,7 @@ from unveil import rng
 from unveil.data import cached_views as cached
 from unveil.data.items import Items
 from unveil.data.loader import Batch, Loader, Rows
-from unveil.data.task import UNLABELLED
+from unveil.data.task import UNLABELED
 from unveil.data.views import Views, make_views
 from unveil.errors import UnveilError
 from unveil.methods.catalog import make_method
@@ -43,7 +43,7 @@ class Workload:
     ) -> None:
         config, draw, side = settings.discovery, rng.numpy(0, "pictures"), settings.augment.size or 32
         pictures = draw.integers(0, 256, (items, side, side, len(settings.data.mean)), dtype=np.uint8)
-        labels = np.where(np.arange(items) < items // 2, draw.integers(0, classes[0], items), UNLABELLED)
+        labels = np.where(np.arange(items) < items // 2, draw.integers(0, classes[0], items), UNLABELED)
         views = make_views(Items.of(pictures), settings.data, settings.augment, device, workers=0)
         encoder = build_encoder(settings.encoder, views.shape, rng.generator(0, "encoder"))
         self.model = make_model(encoder, classes, device, precision)
@@ -62,7 +62,7 @@ class Workload:
             batch=config.batch,
             seed=0,
             device=device,
-            labelled_per_batch=config.labelled_per_batch or config.batch // 2,
+            labeled_per_batch=config.labeled_per_batch or config.batch // 2,
         )
         self.batches = self._batches(late_epoch(settings))
 
@@ -86,8 +86,8 @@ class Losses:
         config = settings.discovery
         draw = rng.generator(0, "features", device=device)
         z, z_hat = torch.randn(2, config.batch, dim, generator=draw, device=device).relu_()
-        labelled = config.labelled_per_batch or config.batch // 2
-        y = torch.randint(classes[0], (labelled,), generator=draw, device=device)
+        labeled = config.labeled_per_batch or config.batch // 2
+        y = torch.randint(classes[0], (labeled,), generator=draw, device=device)
         self.batch = Batch(views=(z.requires_grad_(), z_hat.requires_grad_()), y=y, epoch=late_epoch(settings), step=0)
 
     def step(self) -> None:
@@ -114,7 +114,7 @@ def make_objective(model: Model, settings: Settings, device: torch.device) -> NC
     config = settings.method
     if not isinstance(config, NCLSettings):
         raise UnveilError(f"discovery.method is '{settings.discovery.method}': only ncl and ncl-hng can be measured")
-    labels = np.repeat([0, UNLABELLED], [config.queue_labelled or config.queue, config.queue])
+    labels = np.repeat([0, UNLABELED], [config.queue_labeled or config.queue, config.queue])
     context = Context(settings=config, seed=0, labels=labels, features=_no_features)
     objective = make_method(settings.discovery.method, model, context)
     assert isinstance(objective, NCL)

@@ -1,6 +1,6 @@
 """The equations of the paper as pure functions of tensors: no state, no settings, no files.
 
-Features need not be normalised: the losses do it. Second views and queues are constants to the gradient.
+Features need not be normalized: the losses do it. Second views and queues are constants to the gradient.
 """
 
 from unveil.losses.contrastive import neighborhood_contrastive, supervised_contrastive

@@ -1,4 +1,4 @@
-"""Contrastive losses against a queue: neighborhood (unlabelled) and supervised (labelled), Sec. 3.2-3.3.
+"""Contrastive losses against a queue: neighborhood (unlabeled) and supervised (labeled), Sec. 3.2-3.3.
 
 Both are of the form  log Σ exp(s/τ) − (weighted mean of the positives' s/τ)  with s the cosines to the second
 view, to the queue and, where given, to generated hard negatives.

@@ -1,4 +1,4 @@
-"""Hard negative generation by mixing unlabelled and labelled features (Sec. 3.4), without building a mixed vector.
+"""Hard negative generation by mixing unlabeled and labeled features (Sec. 3.4), without building a mixed vector.
 
 For ζ = μu + (1−μ)l the cosine needs only scalars:
     cos(z, ζ) = (μ z·u + (1−μ) z·l) / √(μ²|u|² + (1−μ)²|l|² + 2μ(1−μ) u·l)
@@ -30,7 +30,7 @@ def hard_negatives(
     """η_k (Eq. 12-14): cosines (B, k_hard) of each query to its hardest mixed negatives, differentiable in z.
 
     z: (B, D); queue_u: (M_u, D); queue_l: (M_l, D), filled slots only. The `k_easy` queue entries least similar to a
-    query are each mixed with a random labelled entry, `rounds` times and with every μ of `mixes`; the `k_hard` most
+    query are each mixed with a random labeled entry, `rounds` times and with every μ of `mixes`; the `k_hard` most
     similar mixtures are kept (fewer where fewer exist).
     """
     k_easy = min(k_easy, len(queue_u))
@@ -82,7 +82,7 @@ def _hard_negatives(
     """`hard_negatives` for queues of unit vectors, from the cosines of the queries with them.
 
     cosines_u: (B, M_u); cosines_l: (B, M_l); products: queue_u @ queue_l.T, or None.
-    The published code needs two things more. `distinct`: no labelled entry is drawn twice in a round. `squares`: u·u
+    The published code needs two things more. `distinct`: no labeled entry is drawn twice in a round. `squares`: u·u
     (M_u,) and l·l (M_l,) of vectors that have not quite length 1; the mixtures alone are brought to length 1.
     """
     (batch, stored_u), stored_l = cosines_u.shape, cosines_l.shape[1]
@@ -143,7 +143,7 @@ def _partners(
     generator: torch.Generator | None,
     device: torch.device,
 ) -> Tensor:
-    """(B, rounds * k_easy): the labelled entry that each easy negative is mixed with, round after round.
+    """(B, rounds * k_easy): the labeled entry that each easy negative is mixed with, round after round.
 
     With `distinct` a round is the beginning of a random permutation, which is repeated where it is too short.
     """

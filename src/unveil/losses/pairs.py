@@ -1,4 +1,4 @@
-"""Which pairs of unlabelled samples are assumed to share a class. Every rule returns a symmetric bool (B, B) matrix.
+"""Which pairs of unlabeled samples are assumed to share a class. Every rule returns a symmetric bool (B, B) matrix.
 
 A sample always pairs with itself: the pair is its two views.
 """
@@ -35,9 +35,9 @@ def nearest_pairs(z: Tensor, k: int) -> Tensor:
 
 
 def calibrated_threshold(z: Tensor, y: Tensor, default: float = 0.95) -> Tensor:
-    """The cosine that best separates pairs of the same known class from other pairs, by F1 over labelled pairs.
+    """The cosine that best separates pairs of the same known class from other pairs, by F1 over labeled pairs.
 
-    z: (B, D) labelled features; y: (B,) their classes. `default` where the batch holds no pair of one class.
+    z: (B, D) labeled features; y: (B,) their classes. `default` where the batch holds no pair of one class.
     """
     if len(z) < 2:
         return z.new_full((), default)

@@ -1,1 +1,1 @@
-"""What each stage optimises. A method has `losses(batch)`, the weighted terms of its objective by name."""
+"""What each stage optimizes. A method has `losses(batch)`, the weighted terms of its objective by name."""

@@ -42,7 +42,7 @@ class BaseLossSettings(ConsistencySettings):
     ce_weight: float = 1.0
     """Weight of the cross-entropy on known classes."""
     bce_weight: float = 1.0
-    """Weight of the binary cross-entropy on pairs of unlabelled rows."""
+    """Weight of the binary cross-entropy on pairs of unlabeled rows."""
     consistency_rows: Literal["own", "all"] = "own"
     """own: each row goes through the head of its kind (paper). all: every row goes through both (published code)."""
     separate_views: bool = False
@@ -72,14 +72,14 @@ class BaselineSettings(BaseLossSettings):
 
 @dataclass(frozen=True)
 class Outputs:
-    """Features of both views of a batch; the first `labelled` rows have labels `y`."""
+    """Features of both views of a batch; the first `labeled` rows have labels `y`."""
 
     z: Tensor
     z_hat: Tensor
     y: Tensor
 
     @property
-    def labelled(self) -> int:
+    def labeled(self) -> int:
         return len(self.y)
 
 
@@ -93,7 +93,7 @@ def encode_pair(model: Model, batch: Batch, *, separate: bool = False) -> Output
 
 
 def chosen_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: BaselineSettings, n_novel: int) -> Tensor:
-    """(B, B): the pairs of unlabelled rows that are assumed to share a class, by the rule of the recipe."""
+    """(B, B): the pairs of unlabeled rows that are assumed to share a class, by the rule of the recipe."""
     match config.pairs:
         case "cosine":
             return cosine_pairs(z_u, config.threshold)
@@ -115,16 +115,16 @@ def base_losses(
 ) -> dict[str, Tensor]:
     """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5), with ℓ_ce as usual, without the factor 1/C_l of Eq. 1.
 
-    same: (B, B), the pairs of unlabelled rows that are assumed to share a class. A batch may have no labelled or no
-    unlabelled rows. `known_head` is used instead of the model's.
+    same: (B, B), the pairs of unlabeled rows that are assumed to share a class. A batch may have no labeled or no
+    unlabeled rows. `known_head` is used instead of the model's.
     """
-    split, own_head = out.labelled, config.consistency_rows == "own"
+    split, own_head = out.labeled, config.consistency_rows == "own"
     head = model.known_head if known_head is None else known_head
     known = head(out.z[:split] if own_head else out.z)
     known_hat = head(out.z_hat[:split] if own_head else out.z_hat)
     p = model.novel_head(out.z[split:] if own_head else out.z).softmax(dim=1)
     p_hat = model.novel_head(out.z_hat[split:] if own_head else out.z_hat).softmax(dim=1)
-    first = 0 if own_head else split  # the first unlabelled row in p
+    first = 0 if own_head else split  # the first unlabeled row in p
     agreement = consistency(known.softmax(dim=1), known_hat.softmax(dim=1)) + consistency(p, p_hat)
     losses = {
         "bce": config.bce_weight * pairwise_bce(p[first:], p_hat[first:], same),
@@ -136,7 +136,7 @@ def base_losses(
 
 
 class Baseline(Method):
-    """CE on labelled rows, BCE on pairs of unlabelled ones, consistency on both."""
+    """CE on labeled rows, BCE on pairs of unlabeled ones, consistency on both."""
 
     Settings: ClassVar[type[MethodSettings]] = BaselineSettings
 
@@ -150,7 +150,7 @@ class Baseline(Method):
 
     def pairs_of(self, out: Outputs) -> Tensor:
         """The positive pairs of a batch."""
-        return self._chosen(out.z[out.labelled :], out.z[: out.labelled], out.y)
+        return self._chosen(out.z[out.labeled :], out.z[: out.labeled], out.y)
 
     def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor, h_u: Callable[[], Tensor]) -> Tensor:
         return self._chosen(z_u, z_l, y)

@@ -44,13 +44,13 @@ class DTCSettings(ConsistencySettings):
 
 
 class DTC(Method):
-    """KL(p ‖ q) on unlabelled items; variants add consistency, or average predictions over epochs.
+    """KL(p ‖ q) on unlabeled items; variants add consistency, or average predictions over epochs.
 
     In the warm-up the initial targets are kept and no consistency is added; schedules start at its end.
     """
 
     Settings: ClassVar[type[MethodSettings]] = DTCSettings
-    unlabelled_only = True
+    unlabeled_only = True
     starts_from_clusters = False
     position: Tensor
     targets: Tensor
@@ -61,13 +61,13 @@ class DTC(Method):
     def __init__(self, model: Model, context: Context) -> None:
         super().__init__(model)
         self.context, self.config = context, context.settings_as(DTCSettings)
-        classes, dim, items = model.novel_head.out_features, model.encoder.dim, len(context.unlabelled)
+        classes, dim, items = model.novel_head.out_features, model.encoder.dim, len(context.unlabeled)
         axes = min(classes, dim, max(1, items - 1))
         self.project = nn.Linear(dim, axes)
         self.centers = nn.Parameter(torch.zeros(classes, axes))
         position = torch.full((len(context.labels),), -1)
-        position[torch.from_numpy(context.unlabelled)] = torch.arange(items)
-        self.register_buffer("position", position, persistent=False)  # of each row among the unlabelled ones
+        position[torch.from_numpy(context.unlabeled)] = torch.arange(items)
+        self.register_buffer("position", position, persistent=False)  # of each row among the unlabeled ones
         self.register_buffer("targets", torch.zeros(items, classes))
         averaged = items if self.config.variant in ("te", "tep") else 0
         self.register_buffer("ensemble", torch.zeros(averaged, classes))
@@ -130,7 +130,7 @@ class DTC(Method):
 
     @torch.no_grad()
     def _clean_assignments(self) -> Tensor:
-        z = self.context.features(self.context.unlabelled).to(self.centers.device)
+        z = self.context.features(self.context.unlabeled).to(self.centers.device)
         return torch.cat([self._assignments(part) for part in torch.split(z, PIECE)])
 
     def _average(self, q: Tensor) -> None:
@@ -146,7 +146,7 @@ class DTC(Method):
 
     @torch.no_grad()
     def _start(self) -> None:
-        z = self.context.features(self.context.unlabelled)
+        z = self.context.features(self.context.unlabeled)
         pca = PCA(len(self.project.bias), random_state=self.context.seed).fit(z.cpu().numpy())
         axes = torch.from_numpy(pca.components_).to(z)
         scale = (z - z.mean(dim=0)).matmul(axes.T).std().clamp_min(1e-6)  # t-distributed neighborhoods have width 1

@@ -50,17 +50,17 @@ def variant(
                 distinct=config.partners == "distinct",
             )
             return cosines.scatter(1, easy, float("-inf")), hard
-        case "v3":  # labelled features, not mixed
+        case "v3":  # labeled features, not mixed
             return cosines, zl.gather(1, drawn(k))
-        case "v4":  # mixtures of k drawn labelled features with each other
-            labelled = drawn(k)
+        case "v4":  # mixtures of k drawn labeled features with each other
+            labeled = drawn(k)
             partners = torch.randint(k, (len(z), k * rounds), generator=generator, device=z.device)
-            return cosines, mixed(zl, zl, labelled.repeat(1, rounds), labelled.gather(1, partners), (queue_l, queue_l))
+            return cosines, mixed(zl, zl, labeled.repeat(1, rounds), labeled.gather(1, partners), (queue_l, queue_l))
         case "v5":  # mixtures of the easiest negatives with each other
             partners = torch.randint(width, (len(z), width * rounds), generator=generator, device=z.device)
             other = easy.gather(1, partners)
             return cosines, mixed(cosines, cosines, easy.repeat(1, rounds), other, (queue_u, queue_u))
-        case "v6":  # mixtures of the easiest negatives with the nearest labelled features
+        case "v6":  # mixtures of the easiest negatives with the nearest labeled features
             nearest = zl.detach().topk(min(k, len(queue_l)), dim=1, sorted=False).indices
             partners = torch.randint(nearest.shape[1], (len(z), width * rounds), generator=generator, device=z.device)
             return cosines, mixed(cosines, zl, easy.repeat(1, rounds), nearest.gather(1, partners), (queue_u, queue_l))

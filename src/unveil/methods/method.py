@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from unveil.data.loader import Batch, Rows
-from unveil.data.task import UNLABELLED
+from unveil.data.task import UNLABELED
 from unveil.models.model import Model
 from unveil.settings import MethodSettings
 
@@ -31,12 +31,12 @@ class Context:
     """A network that says whether two items share a class, for methods with `needs_similarity`."""
 
     @property
-    def labelled(self) -> Rows:
-        return np.flatnonzero(self.labels != UNLABELLED)
+    def labeled(self) -> Rows:
+        return np.flatnonzero(self.labels != UNLABELED)
 
     @property
-    def unlabelled(self) -> Rows:
-        return np.flatnonzero(self.labels == UNLABELLED)
+    def unlabeled(self) -> Rows:
+        return np.flatnonzero(self.labels == UNLABELED)
 
     def settings_as(self, kind: type[S]) -> S:
         """The settings, checked to be of this class."""
@@ -65,10 +65,10 @@ class Method(nn.Module):
 
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     """Its settings dataclass: the table `[method]` of a recipe."""
-    unlabelled_only: ClassVar[bool] = False
-    """Its batches hold no labelled rows."""
+    unlabeled_only: ClassVar[bool] = False
+    """Its batches hold no labeled rows."""
     needs_similarity: ClassVar[bool] = False
-    """A similarity network is trained on the labelled items first and passed in the context."""
+    """A similarity network is trained on the labeled items first and passed in the context."""
     starts_from_clusters: ClassVar[bool] = True
     """The method starts from the novel head that `discovery.novel_head` sets up."""
     title: ClassVar[str] = ""
@@ -88,7 +88,7 @@ class Method(nn.Module):
         """Called before each epoch, for example to compute new targets."""
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        """The weighted terms of the loss; their sum is minimised."""
+        """The weighted terms of the loss; their sum is minimized."""
         raise NotImplementedError
 
     def after_step(self) -> None:
@@ -98,10 +98,10 @@ class Method(nn.Module):
         """Called after each epoch: the argmax of the model's novel head must then be the method's prediction."""
 
     def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor, h_u: Callable[[], Tensor]) -> Tensor | None:
-        """(B, B) bool: the pairs of unlabelled rows that the method assumes to share a class; None without such a rule.
+        """(B, B) bool: the pairs of unlabeled rows that the method assumes to share a class; None without such a rule.
 
-        z_u: (B, D) unlabelled features; z_l, y: some labelled ones; h_u: computes what the trunk gives for the
-        unlabelled rows. Diagnostics compare the pairs with the truth.
+        z_u: (B, D) unlabeled features; z_l, y: some labeled ones; h_u: computes what the trunk gives for the
+        unlabeled rows. Diagnostics compare the pairs with the truth.
         """
         return None
 

@@ -38,8 +38,8 @@ class Negatives:
     """(B, M): cosines to the queue that take part in the loss."""
     hard: Tensor | None = None
     """(B, m): cosines to generated negatives."""
-    to_labelled: Tensor | None = None
-    """(B, M_l): cosines to the labelled queue, where they were computed."""
+    to_labeled: Tensor | None = None
+    """(B, M_l): cosines to the labeled queue, where they were computed."""
 
 
 class NCL(Baseline):
@@ -59,29 +59,29 @@ class NCL(Baseline):
         self.config, self.seed = config, context.seed
         dim = model.encoder.dim
         sizes = (
-            min(config.queue, len(context.unlabelled)),
-            min(config.queue_labelled or config.queue, len(context.labelled)),
+            min(config.queue, len(context.unlabeled)),
+            min(config.queue_labeled or config.queue, len(context.labeled)),
         )
         self.queue_u, self.queue_l = (
             Queue(size, dim, rng.generator(context.seed, purpose) if config.queue_start == "random" else None)
-            for size, purpose in zip(sizes, ("unlabelled queue", "labelled queue"), strict=True)
+            for size, purpose in zip(sizes, ("unlabeled queue", "labeled queue"), strict=True)
         )
         self.k1 = self.neighbors(self.queue_u.size)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        config, split = self.config, batch.labelled
+        config, split = self.config, batch.labeled
         out = encode_pair(self.model, batch, separate=config.separate_views)
         (z_l, z_u), (z_hat_l, z_hat_u) = ((z[:split], z[split:]) for z in (out.z, out.z_hat))
 
         # The baseline (Eq. 5)
         losses = base_losses(self.model, config, out, self.pairs_of(out), batch.epoch)
 
-        # Unlabelled rows: contrast with their neighbors in the queue, and with hard negatives (Eq. 6-9, 12-15)
-        to_labelled = None
+        # Unlabeled rows: contrast with their neighbors in the queue, and with hard negatives (Eq. 6-9, 12-15)
+        to_labeled = None
         if batch.epoch >= config.ncl_start and config.ncl_weight:
             z = F.normalize(z_u, dim=1)
             negatives = self.negatives(z, z @ self.queue_u.filled().T, batch)
-            to_labelled = negatives.to_labelled
+            to_labeled = negatives.to_labeled
             losses["ncl"] = config.ncl_weight * _neighborhood_contrastive(
                 z,
                 z_hat_u,
@@ -93,7 +93,7 @@ class NCL(Baseline):
                 view_among_neighbors=config.view_among_neighbors,
             )
 
-        # Labelled rows: contrast with those of their class in the queue (Eq. 10-11)
+        # Labeled rows: contrast with those of their class in the queue (Eq. 10-11)
         if batch.epoch >= config.scl_start and config.scl_weight:
             queue, queue_y = self.queue_l.filled(), self.queue_l.filled_labels()
             losses["scl"] = config.scl_weight * _supervised_contrastive(
@@ -101,18 +101,18 @@ class NCL(Baseline):
             )
 
         # The backward pass needs the queues as they are: `after_step` pushes the features
-        self._to_push = z_u.detach(), z_l.detach(), out.y, to_labelled
+        self._to_push = z_u.detach(), z_l.detach(), out.y, to_labeled
         return losses
 
     def after_step(self) -> None:
         self.push(*self._to_push)
 
     def negatives(self, z: Tensor, cosines: Tensor, batch: Batch) -> Negatives:
-        """The negatives of the unlabelled queries z (B, D) with these cosines to the queue (B, M)."""
+        """The negatives of the unlabeled queries z (B, D) with these cosines to the queue (B, M)."""
         return Negatives(cosines)
 
-    def push(self, z_u: Tensor, z_l: Tensor, y: Tensor, to_labelled: Tensor | None = None) -> None:
-        """Put features into the queues. `to_labelled`: cosines (B, M_l) of z_u with the labelled queue so far."""
+    def push(self, z_u: Tensor, z_l: Tensor, y: Tensor, to_labeled: Tensor | None = None) -> None:
+        """Put features into the queues. `to_labeled`: cosines (B, M_l) of z_u with the labeled queue so far."""
         self.queue_u.push(z_u)
         self.queue_l.push(z_l, y)
 
@@ -127,7 +127,7 @@ class NCL(Baseline):
 
 
 class NCLWithHNG(NCL):
-    """NCL with hard negatives from mixtures of unlabelled and labelled features (Sec. 3.4)."""
+    """NCL with hard negatives from mixtures of unlabeled and labeled features (Sec. 3.4)."""
 
     Settings: ClassVar[type[MethodSettings]] = HNGSettings
     config: HNGSettings
@@ -150,10 +150,10 @@ class NCLWithHNG(NCL):
         generator = rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device)
         if config.variant:
             return Negatives(*variant(z, cosines, *queues, config, self.k1, generator))
-        to_labelled = z @ queues[1].T
+        to_labeled = z @ queues[1].T
         hard = _hard_negatives(
             cosines,
-            to_labelled,
+            to_labeled,
             queues,
             k_easy=k_easy,
             k_hard=config.k_hard,
@@ -164,12 +164,12 @@ class NCLWithHNG(NCL):
             products=None if self.products is None else self.products.filled(self.queue_u, self.queue_l),
             squares=self._squares(),
         )
-        return Negatives(cosines, hard, to_labelled.detach())
+        return Negatives(cosines, hard, to_labeled.detach())
 
-    def push(self, z_u: Tensor, z_l: Tensor, y: Tensor, to_labelled: Tensor | None = None) -> None:
+    def push(self, z_u: Tensor, z_l: Tensor, y: Tensor, to_labeled: Tensor | None = None) -> None:
         slots_u, slots_l = self.queue_u.push(z_u), self.queue_l.push(z_l, y)
         if self.products is not None:
-            known = None if to_labelled is None else to_labelled[-self.queue_u.size :]  # as many as the queue holds
+            known = None if to_labeled is None else to_labeled[-self.queue_u.size :]  # as many as the queue holds
             self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l, known)
 
     def _squares(self) -> tuple[Tensor, Tensor] | None:

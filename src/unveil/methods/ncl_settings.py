@@ -16,9 +16,9 @@ class NCLSettings(BaselineSettings):
     scl_weight: float = 1.0
     """Weight of the supervised contrastive loss."""
     queue: int = 2000
-    """|M|: length of the unlabelled queue."""
-    queue_labelled: int | None = None
-    """Length of the labelled queue; None: |M|."""
+    """|M|: length of the unlabeled queue."""
+    queue_labeled: int | None = None
+    """Length of the labeled queue; None: |M|."""
     queue_start: Literal["empty", "random"] = "empty"
     """empty: slots that no feature has reached yet do not exist. random: they hold random vectors of about unit length,
     which count as negatives (published code)."""
@@ -33,16 +33,16 @@ class NCLSettings(BaselineSettings):
     view_among_neighbors: bool = False
     """The second view competes for a place among the k1 neighbors, as in the published code."""
     ncl_start: int = 1
-    """First epoch (from 0) with the neighborhood contrastive loss on unlabelled samples."""
+    """First epoch (from 0) with the neighborhood contrastive loss on unlabeled samples."""
     scl_start: int = 1
-    """First epoch with the supervised contrastive loss on labelled samples."""
+    """First epoch with the supervised contrastive loss on labeled samples."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         expect(0 <= self.alpha <= 1, f"alpha is {self.alpha}: give a number from 0 to 1")
         expect(self.temperature > 0, f"temperature is {self.temperature}: give a positive number")
         expect(self.queue >= 1, f"queue is {self.queue}: give 1 or more")
-        for name, least in (("queue_labelled", 1), ("k1", 0)):
+        for name, least in (("queue_labeled", 1), ("k1", 0)):
             value = getattr(self, name)
             expect(value is None or value >= least, f"{name} is {value}: give {least} or more, or none for the default")
 
@@ -64,9 +64,9 @@ class HNGSettings(NCLSettings):
     rounds: int = 5
     """N: how often each easy negative is mixed."""
     mixes: tuple[float, ...] = (1 / 3, 2 / 3)
-    """μ: shares of the unlabelled feature in a mixture."""
+    """μ: shares of the unlabeled feature in a mixture."""
     partners: Literal["any", "distinct"] = "any"
-    """How the labelled features of a round are drawn. any: each from the whole queue. distinct: none twice in a round
+    """How the labeled features of a round are drawn. any: each from the whole queue. distinct: none twice in a round
     (published code)."""
     variant: Literal["", "v1", "v2", "v3", "v4", "v5", "v6"] = ""
     """A variant of hard negative generation that the paper compares with; "": the method of the paper."""

@@ -46,7 +46,7 @@ class Ranking(Method):
 
     def base_losses(self, out: Outputs, epoch: int, known_head: nn.Module | None = None) -> dict[str, Tensor]:
         """ℓ_base with the method's own pairs."""
-        same = ranking_pairs(out.z[out.labelled :], self.config.ranking_top)
+        same = ranking_pairs(out.z[out.labeled :], self.config.ranking_top)
         return base_losses(self.model, self.config, out, same, epoch, known_head)
 
     def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor, h_u: Callable[[], Tensor]) -> Tensor:
@@ -69,7 +69,7 @@ class RankingPlus(Ranking):
         assert head is not None
         out = encode_pair(self.model, batch, separate=config.separate_views)
         losses = self.base_losses(out, batch.epoch, known_head=head)
-        z = out.z[out.labelled :]
+        z = out.z[out.labeled :]
         if len(z):
             with torch.no_grad():
                 pseudo = self.model.novel_head(z).argmax(dim=1) + self.model.known_head.out_features

@@ -39,9 +39,9 @@ class Rotation(Method):
         x, turns = self._turned(batch)
         z = batch.whole(self.model.encode(x), copies=len(turns) // batch.size)
         losses = {} if config.rotations == "upright" else {"rotation": F.cross_entropy(self.rotation_head(z), turns)}
-        if config.known_weight and batch.labelled:
-            # the labelled rows come first; with all four turns of each image these are the upright copies
-            known = F.cross_entropy(self.model.known_head(z[: batch.labelled]), batch.y)
+        if config.known_weight and batch.labeled:
+            # the labeled rows come first; with all four turns of each image these are the upright copies
+            known = F.cross_entropy(self.model.known_head(z[: batch.labeled]), batch.y)
             losses["known"] = config.known_weight * known
         if config.views_weight:
             items = torch.arange(batch.size, device=z.device).repeat(2)

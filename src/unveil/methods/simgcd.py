@@ -3,7 +3,7 @@
     unveil run digits --set discovery.method=simgcd
 
 Classes are directions, and a prediction is a softmax over cosines of features to them. Each view has the prediction of
-the other view as its target, at a lower temperature; labelled rows have their class as well. The entropy of the mean
+the other view as its target, at a lower temperature; labeled rows have their class as well. The entropy of the mean
 prediction is kept high, so that neither the known classes nor a few novel ones take all rows. Contrastive losses on a
 projection of the features, with and without labels, shape the representation.
 """
@@ -67,7 +67,7 @@ class SimGCDSettings(MethodSettings):
 
 
 class SimGCD(Method):
-    """Self-distillation between views over all classes, and cross-entropy on labelled rows.
+    """Self-distillation between views over all classes, and cross-entropy on labeled rows.
 
     The classifier is the known and the novel head side by side; both start in the directions of the heads before.
     """
@@ -96,14 +96,14 @@ class SimGCD(Method):
         return [*self.model.trained(), *self.project.parameters()]
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
-        config, out, split = self.config, encode_pair(self.model, batch), batch.labelled
+        config, out, split = self.config, encode_pair(self.model, batch), batch.labeled
         z = torch.cat([out.z, out.z_hat])  # (2 B, D)
         logits = torch.cat([self.model.known_head(z), self.model.novel_head(z)], dim=1)  # (2 B, C): cosines / τ
         sharper = config.temperature / config.target_temperature(batch.epoch)
         targets = (logits.detach() * sharper).softmax(dim=1)
         entropy = mean_entropy(logits.softmax(dim=1))
         projected, items = self.project(z), torch.arange(len(out.z), device=z.device).repeat(2)
-        alone, labelled = 1 - config.supervised_weight, config.supervised_weight
+        alone, labeled = 1 - config.supervised_weight, config.supervised_weight
         losses = {
             "distillation": alone * swapped_prediction(*logits.chunk(2), *targets.chunk(2)),
             "entropy": alone * config.entropy_weight * (math.log(logits.shape[1]) - entropy),  # 0 where it is highest
@@ -112,8 +112,8 @@ class SimGCD(Method):
         if split:
             y = batch.y.repeat(2)
             both = [torch.cat([one[:split] for one in rows.chunk(2)]) for rows in (logits, projected)]
-            losses["ce"] = labelled * F.cross_entropy(both[0], y)
-            losses["scl"] = labelled * self._contrastive(both[1], y)
+            losses["ce"] = labeled * F.cross_entropy(both[0], y)
+            losses["scl"] = labeled * self._contrastive(both[1], y)
         return losses
 
     def _contrastive(self, projected: Tensor, same: Tensor) -> Tensor:

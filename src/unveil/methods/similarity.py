@@ -19,7 +19,7 @@ from unveil.settings import MethodSettings, Stage, expect
 
 @dataclass(frozen=True, kw_only=True)
 class SimilaritySettings(Stage):
-    """The stage before discovery that learns from pairs of labelled items whether they share a class."""
+    """The stage before discovery that learns from pairs of labeled items whether they share a class."""
 
     table: ClassVar[str] = "method.similarity"
     epochs: int = 10
@@ -46,7 +46,7 @@ class PairwiseSettings(MethodSettings):
 
 
 class LearnSimilarity(Method):
-    """Cross-entropy on every ordered pair of a batch of labelled items."""
+    """Cross-entropy on every ordered pair of a batch of labeled items."""
 
     def __init__(self, model: Model, similarity: Similarity) -> None:
         super().__init__(model)
@@ -64,10 +64,10 @@ class LearnSimilarity(Method):
 
 
 class Pairwise(Method):
-    """Trains the novel head on pairs of unlabelled items, labelled as same or different by the similarity network."""
+    """Trains the novel head on pairs of unlabeled items, labeled as same or different by the similarity network."""
 
     Settings: ClassVar[type[MethodSettings]] = PairwiseSettings
-    unlabelled_only = True
+    unlabeled_only = True
     needs_similarity = True
 
     def __init__(self, model: Model, context: Context) -> None:

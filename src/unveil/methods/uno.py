@@ -1,9 +1,9 @@
-"""UNO (Fini et al., ICCV 2021): one objective for labelled and unlabelled rows.
+"""UNO (Fini et al., ICCV 2021): one objective for labeled and unlabeled rows.
 
     unveil run digits --set discovery.method=uno
 
-Known and novel classes share one softmax over cosines to prototypes. A labelled row has its class as target; an
-unlabelled row has the pseudo-label that Sinkhorn-Knopp gives its other view, so that clusters stay of equal size.
+Known and novel classes share one softmax over cosines to prototypes. A labeled row has its class as target; an
+unlabeled row has the pseudo-label that Sinkhorn-Knopp gives its other view, so that clusters stay of equal size.
 Several novel heads, and others with more clusters than classes, are trained at once; the novel head with the lowest
 loss of an epoch is the one that predicts.
 """
@@ -116,7 +116,7 @@ class UNO(Method):
         return swapped_prediction(logits, logits_hat, *targets)
 
     def _targets(self, novel: Tensor, n_known: int, y: Tensor) -> Tensor:
-        """(B, C_l + C): the class of a labelled row, the pseudo-label of an unlabelled one, zeros elsewhere."""
+        """(B, C_l + C): the class of a labeled row, the pseudo-label of an unlabeled one, zeros elsewhere."""
         config = self.config
         targets = novel.new_zeros(len(novel), n_known + novel.shape[1])
         targets[: len(y), :n_known] = F.one_hot(y, n_known).to(targets)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors.torch import save as serialise
+from safetensors.torch import save as serialize
 from torch import Tensor
 
 from unveil import files, rng, settings
@@ -70,7 +70,7 @@ def import_checkpoint(source: Path, target: Path, *, heads: bool = True) -> Impo
         shapes = f"{tuple(found[wrong[0]].shape)} and not {tuple(wanted[wrong[0]].shape)}"
         raise UnveilError(f"{source} does not fit {name}: {wrong[0]} is {shapes}; give a ResNet-18 of the usual width")
     kept = {key: value for key, value in state.items() if heads and key.startswith(HEADS)}
-    files.write(target, serialise({key: value.contiguous() for key, value in (found | kept).items()}))
+    files.write(target, serialize({key: value.contiguous() for key, value in (found | kept).items()}))
     classes = {key.partition(".")[0]: len(value) for key, value in kept.items() if key.endswith(".weight")}
     return Imported(name, classes, tuple(key for key in state if key not in wanted and not key.startswith(HEADS)))
 

@@ -136,7 +136,7 @@ def build_head(description: Mapping[str, Any]) -> Head:
 def start_from_clusters(
     head: nn.Linear, z: Tensor, labels: Tensor, spread: float = 10.0, *, round_clusters: bool = True
 ) -> None:
-    """Set the head so that its argmax is the cluster whose mean of the normalised features `z` is nearest.
+    """Set the head so that its argmax is the cluster whose mean of the normalized features `z` is nearest.
 
     |z − c|² is smallest where z·c − |c|²/2 is largest; the scale makes the logits of a sample differ by about
     `spread`, so that the first predictions are neither uniform nor saturated. Where clusters are not round, distances
@@ -149,7 +149,7 @@ def start_from_clusters(
     offsets = -(centers * weights).sum(dim=1) / 2
     logits = unit @ weights.T + offsets
     scale = spread / (logits.amax(dim=1) - logits.amin(dim=1)).mean().clamp_min(1e-6)
-    head.weight.copy_(weights * scale / z.norm(dim=1).mean().clamp_min(1e-6))  # z itself is not normalised
+    head.weight.copy_(weights * scale / z.norm(dim=1).mean().clamp_min(1e-6))  # z itself is not normalized
     head.bias.copy_(offsets * scale)
 
 

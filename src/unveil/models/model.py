@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialise
+from safetensors.torch import save as serialize
 from torch import Tensor, nn
 
 from unveil import checksums, files, rng, settings
@@ -116,7 +116,7 @@ def save_model(model: "Model | Heads", path: Path) -> None:
     """Weights and architecture in one safetensors file."""
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     description = json.dumps({**_architecture(model), "digest": _digest(state)})
-    files.write(path, checksums.sealed(serialise(state, metadata={KEY: description, **checksums.METADATA})))
+    files.write(path, checksums.sealed(serialize(state, metadata={KEY: description, **checksums.METADATA})))
 
 
 def load_model(path: Path) -> "Model | Heads":

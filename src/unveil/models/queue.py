@@ -1,4 +1,4 @@
-"""The first-in-first-out memory of past normalised features."""
+"""The first-in-first-out memory of past normalized features."""
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +39,7 @@ class Queue(nn.Module):
         return self.features[: len(self)]
 
     def filled_labels(self) -> Tensor:
-        """The stored labels, (len,); -1 for unlabelled features."""
+        """The stored labels, (len,); -1 for unlabeled features."""
         return self.labels[: len(self)]
 
     def push(self, z: Tensor, y: Tensor | None = None) -> list[slice]:
@@ -64,7 +64,7 @@ class Queue(nn.Module):
 
 
 class Products(nn.Module):
-    """u·l for every stored unlabelled u and labelled l, recomputed only where one of the queues changed.
+    """u·l for every stored unlabeled u and labeled l, recomputed only where one of the queues changed.
 
     It is state rather than something to recompute on resume: another order of summation would round differently.
     """
@@ -89,7 +89,7 @@ class Products(nn.Module):
     ) -> None:
         """Bring rows `slots_u` and columns `slots_l` up to date.
 
-        To save work, a caller may pass `stored`: products of the new u with the previous labelled queue, (B, M_l).
+        To save work, a caller may pass `stored`: products of the new u with the previous labeled queue, (B, M_l).
         """
         done = 0
         for rows in slots_u:

@@ -20,7 +20,7 @@ from unveil.review.decisions import folded_labels
 NEIGHBORS = 15
 """Neighbors of an item that vote on its class."""
 PLACED = 3.0
-"""Votes of an item that a person placed or labelled, where others have one."""
+"""Votes of an item that a person placed or labeled, where others have one."""
 STAY = 0.3
 """Votes of an item for its own class, as a share of all."""
 ROUNDS = 5

@@ -15,7 +15,7 @@ from unveil.discovery.candidates import candidates
 from unveil.discovery.discover import few_threads
 from unveil.discovery.fit import clean_vectors
 from unveil.discovery.forecast import Forecast
-from unveil.discovery.recognition import estimate_novel, recognised_rows
+from unveil.discovery.recognition import estimate_novel, recognized_rows
 from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
 from unveil.discovery.scaled import scale
 from unveil.encoders.encode import encode
@@ -27,18 +27,18 @@ from unveil.settings import Settings
 
 
 def count_classes(
-    known: Path, new: Path | None, *, columns: Columns = USUAL, known_in_unlabelled: bool = False, **options: Any
+    known: Path, new: Path | None, *, columns: Columns = USUAL, known_in_unlabeled: bool = False, **options: Any
 ) -> Estimate:
     """The number of novel classes in NEW, by all criteria."""
     encoded, settings = _encoded(read_task_or_sample(known, new, columns), **options)
     with few_threads(encoded, settings):
         scaled = scale(encoded, settings, Preparation(), Console(quiet=True))
-        task = replace(scaled.task, known_in_unlabelled=known_in_unlabelled)
+        task = replace(scaled.task, known_in_unlabeled=known_in_unlabeled)
         points = clean_vectors(task) if scaled.for_counting is None else scaled.for_counting
-        recognised = None
-        if known_in_unlabelled:
-            recognised = recognised_rows(task, points, settings.seed, scaled.unshaped, scaled.shape)
-        return estimate_novel(task, points, recognised)
+        recognized = None
+        if known_in_unlabeled:
+            recognized = recognized_rows(task, points, settings.seed, scaled.unshaped, scaled.shape)
+        return estimate_novel(task, points, recognized)
 
 
 def rehearse_known(
@@ -53,7 +53,7 @@ def rehearse_known(
     """Hide classes of KNOWN and discover them again; rows without a label are not used."""
     task = read_task(known, None, columns)
     overrides = [f"rehearsals={rehearsals}", *([] if method is None else [f"discovery.method={method}"])]
-    encoded, settings = _encoded(task.take(task.labelled), overrides=overrides, **options)
+    encoded, settings = _encoded(task.take(task.labeled), overrides=overrides, **options)
     classes = len(encoded.known)
     if classes < LEAST_CLASSES:
         raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")

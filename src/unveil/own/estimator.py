@@ -41,7 +41,7 @@ class _Base(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
 
 
 class NovelClassDiscovery(NotebookDisplay, _Base):
-    """Find novel classes among unlabelled items, given labelled items of known classes.
+    """Find novel classes among unlabeled items, given labeled items of known classes.
 
     X is a matrix of vectors, a data frame (numbers, categories, dates, missing values), images, paths of image files,
     or a list of texts. A fit keeps everything in memory: it writes nothing to disk, and says nothing unless it is asked
@@ -67,8 +67,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
     recipe : str, path or None
         For images: train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen
         encoder: "images", or a TOML file of your own.
-    known_in_unlabelled : bool
-        The unlabelled items may be of known classes too.
+    known_in_unlabeled : bool
+        The unlabeled items may be of known classes too.
     rehearsals : int or None
         How often known classes are hidden and discovered again. Rehearsals choose between k-means and training, and
         forecast the accuracy. 0: none. None: as the recipe says (3 for vectors).
@@ -88,7 +88,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
     labels_ : known labels as given, novel clusters numbered after them (or called novel-0, … beside text).
     n_novel_ : number of novel clusters.
     novel_clusters_ : their labels.
-    confidence_ : the probability that each item is in the right class; 1 for labelled ones.
+    confidence_ : the probability that each item is in the right class; 1 for labeled ones.
     kmeans_labels_ : labels by k-means on the same vectors.
     classes_ : all labels, known and novel.
     forecast_ : the forecast of the accuracy, from rehearsals.
@@ -104,7 +104,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         scaling: str = "auto",
         text: str | None = None,
         recipe: str | Path | None = None,
-        known_in_unlabelled: bool = False,
+        known_in_unlabeled: bool = False,
         rehearsals: int | None = None,
         steps: int | None = None,
         random_state: Any = None,
@@ -118,7 +118,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         self.scaling = scaling
         self.text = text
         self.recipe = recipe
-        self.known_in_unlabelled = known_in_unlabelled
+        self.known_in_unlabeled = known_in_unlabeled
         self.rehearsals = rehearsals
         self.steps = steps
         self.random_state = random_state
@@ -127,7 +127,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, **unknown: Any) -> Self:
-        """Find the novel classes among the unlabelled rows."""
+        """Find the novel classes among the unlabeled rows."""
         if unknown:
             raise UnveilError(
                 f"fit takes X and y, and no {', '.join(unknown)}: every item has the same weight; leave it out"
@@ -144,7 +144,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
             labels=labels,
             known=tuple(classes.known.tolist()),
             n_novel=settings.data.n_novel,
-            known_in_unlabelled=settings.data.known_in_unlabelled,
+            known_in_unlabeled=settings.data.known_in_unlabeled,
             ids=input_checks.row_ids(X),
         )
         encoded = encode(task, settings, None if self.store is None else Path(self.store), console)
@@ -166,7 +166,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         """One settings object from the recipe and the parameters."""
         chosen: dict[str, Any] = {
             "data.n_novel": None if self.n_novel == "auto" else self.n_novel,
-            "data.known_in_unlabelled": "true" if self.known_in_unlabelled else None,
+            "data.known_in_unlabeled": "true" if self.known_in_unlabeled else None,
             "data.vector_scaling": None
             if self.scaling == "auto"
             else f'"{self.scaling}"',  # in quotes: "none" is a word

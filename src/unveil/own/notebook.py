@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from unveil.data.task import UNLABELLED
+from unveil.data.task import UNLABELED
 from unveil.discovery.result import summary
 from unveil.errors import UnveilError
 from unveil.own import saved_estimator
@@ -119,6 +119,6 @@ class NotebookDisplay:
         if not hasattr(self, "labels_"):
             return ""
         task = self._task  # type: ignore[attr-defined]
-        sentences = summary(self._result, task, task.labels == UNLABELLED)  # type: ignore[attr-defined]
+        sentences = summary(self._result, task, task.labels == UNLABELED)  # type: ignore[attr-defined]
         lines = "".join(f"<li>{html.escape(text)}</li>" for text in sentences.values() if text)
         return f"<ul>{lines}</ul>"

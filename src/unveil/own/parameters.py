@@ -54,7 +54,7 @@ CHECKS: Mapping[str, Check] = {
     ),
     "text": (_optional(_name), "the name of a column, or None"),
     "recipe": (_optional(_path), "the name of a recipe, the path of a TOML file, or None"),
-    "known_in_unlabelled": (_flag, "True or False"),
+    "known_in_unlabeled": (_flag, "True or False"),
     "rehearsals": (_optional(_whole(0)), "a whole number of 0 or more, or None"),
     "steps": (_optional(_whole(1)), "a whole number of 1 or more, or None"),
     "random_state": (_random, "a whole number of 0 or more, a numpy RandomState, or None"),

@@ -33,7 +33,7 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Labeller:
+class Labeler:
     """A finished run as something that labels items.
 
     `coverage`: label an item `neither` if it lies farther from the training items than this share of them do from each
@@ -48,7 +48,7 @@ class Labeller:
     columns: Columns
     coverage: float | None = None
     forecast: Forecast | None = None
-    """Of the run, where the items are more of those that it labelled: they get novel classes alone (known ones too
+    """Of the run, where the items are more of those that it labeled: they get novel classes alone (known ones too
     where the run was told so), and confidences are calibrated. None: they may be of any class."""
 
     @staticmethod
@@ -59,14 +59,14 @@ class Labeller:
         embeddings: Path | None = None,
         device: str = "auto",
         of_the_run: bool = False,
-    ) -> "Labeller":
+    ) -> "Labeler":
         """`embeddings`: the directory of stored embeddings; None: they are not stored. `of_the_run`: the items are more
-        of those that the run labelled."""
+        of those that the run labeled."""
         record = read_record(run)
         predictor = Predictor.load(run, device=device, embeddings=embeddings)
         columns = Columns.from_json(record["source"].get("columns", {}))
         forecast = Forecast.from_json(record["forecast"]) if of_the_run else None
-        return Labeller(predictor, class_kinds(run), tuple(record["columns"]), columns, coverage, forecast)
+        return Labeler(predictor, class_kinds(run), tuple(record["columns"]), columns, coverage, forecast)
 
     def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
         """The items of a file or folder, with the columns of the run, and their ids."""
@@ -95,7 +95,7 @@ class Labeller:
             p = summed(self.predictor.probabilities(space), class_of)
             return p.argmax(axis=1), p.max(axis=1)
         p, certainty = self.predictor.novel(space)
-        first = 0 if self.predictor.known_in_unlabelled else self.predictor.n_known
+        first = 0 if self.predictor.known_in_unlabeled else self.predictor.n_known
         return class_of[first + p.argmax(axis=1)], self.forecast.calibrated(certainty)
 
     def _unlike(self, space: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -113,9 +113,9 @@ def predict_run(
     console: Console | None = None,
 ) -> tuple[list[tuple[str, str, str, str]], list[str]]:
     """(id, label, kind, probability) of each item that can be read, and the ids of the others."""
-    labeller = Labeller.load(run, coverage=coverage, embeddings=embeddings)
-    items, ids = labeller.read(inputs)
-    labels = labeller(items, str(inputs), console or Console(stderr=True, markup=False))
+    labeler = Labeler.load(run, coverage=coverage, embeddings=embeddings)
+    items, ids = labeler.read(inputs)
+    labels = labeler(items, str(inputs), console or Console(stderr=True, markup=False))
     rows = zip(
         (ids[row] for row in np.flatnonzero(labels.readable)),
         labels.label,

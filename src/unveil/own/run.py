@@ -21,7 +21,7 @@ from unveil.data import catalog
 from unveil.data.items import Items, Rows
 from unveil.data.known_new import USUAL
 from unveil.data.sheets import Columns
-from unveil.data.task import UNLABELLED, Task, Truth, make_task
+from unveil.data.task import UNLABELED, Task, Truth, make_task
 from unveil.discovery.discover import discover, few_threads
 from unveil.discovery.fit import check_settings, needs_network
 from unveil.discovery.result import Result, class_names
@@ -42,7 +42,7 @@ from unveil.settings import Settings
 from unveil.storage import Storage, identity, locked
 
 MOST_KNOWN = 5000
-"""Labelled items of a data set that are kept in the run directory beside the unlabelled ones."""
+"""Labeled items of a data set that are kept in the run directory beside the unlabeled ones."""
 KMEANS_INPUT_VALUES = 30_000_000
 """k-means on the inputs is skipped if they have more values than this: it would take too long."""
 
@@ -72,9 +72,9 @@ def run_recipe(
     encoded, preparation = encode_dataset(dataset, settings, stages, console)
     task = shown if encoded is dataset else make_task(encoded, settings.data)[0]
     assert task.ids is not None
-    ids = [task.ids[row] for row in task.unlabelled]
-    true_labels = dict(zip(ids, (truth.novel[label] for label in truth.unlabelled), strict=True))
-    is_new, scored = task.labels == UNLABELLED, truth if corrections is None else None
+    ids = [task.ids[row] for row in task.unlabeled]
+    true_labels = dict(zip(ids, (truth.novel[label] for label in truth.unlabeled), strict=True))
+    is_new, scored = task.labels == UNLABELED, truth if corrections is None else None
     if corrections is not None:
         task = replace(task.with_labels(corrections.labels), n_novel=settings.data.n_novel)
     check_settings(settings, preparation.reduced(task))
@@ -128,18 +128,18 @@ def run_own_data(
     console = console or Console(stderr=True, markup=False, quiet=not together.first)
     begun = time.monotonic()
     task = read_task_or_sample(known, new, columns, sample)
-    is_new = task.labels == UNLABELLED
+    is_new = task.labels == UNLABELED
     if corrections is not None:
         task = task.with_labels(corrections.labels)
     if settings is None:
-        any_labels = len(task.labelled) > 0
+        any_labels = len(task.labeled) > 0
         settings = own_settings(task.items, recipe_name, overrides, encoder=encoder, any_labels=any_labels)
     notes = [*task.notes, *encoder_warning(task.items, settings, encoder)]
     for note in notes:
         console.print(f"warning: {note}", soft_wrap=True)
     data = settings.data
-    task = replace(task, n_novel=data.n_novel, known_in_unlabelled=data.known_in_unlabelled)
-    if len(task.unlabelled) == 0 and corrections is None:
+    task = replace(task, n_novel=data.n_novel, known_in_unlabeled=data.known_in_unlabeled)
+    if len(task.unlabeled) == 0 and corrections is None:
         where = f"{known} has a label in every row: leave the label of new rows empty, or give NEW"
         raise UnveilError(where if new is None else f"there is no new item in {new} (all have labels)")
     source: dict[str, Any] = {"kind": "files", "known": str(known.resolve())}
@@ -157,7 +157,7 @@ def run_own_data(
         return record
     with thumbnails.kept_in(out) as keep:
         encoded = encode(task, settings, stages, console, keep)
-    if len(encoded.task.unlabelled) == 0 and corrections is None:
+    if len(encoded.task.unlabeled) == 0 and corrections is None:
         raise UnveilError(
             f"there is no new item in {new} ({encoded.skipped[0]} and {len(encoded.skipped) - 1} more cannot be read): "
             "nothing to discover"
@@ -257,7 +257,7 @@ class _Run:
         seconds = {**result.seconds}
         if begun is not None:
             seconds["other"] = round(max(0.0, time.monotonic() - begun - sum(seconds.values())), 1)
-        items, new = self.shown.items.take(self.rows), task.labels[self.rows] == UNLABELLED
+        items, new = self.shown.items.take(self.rows), task.labels[self.rows] == UNLABELED
         scores = self._kmeans_scores(result, new)  # it may warn of damaged files
         assert result.learner is not None
         later = [warning for warning in result.learner.warnings if warning not in result.warnings]
@@ -289,11 +289,11 @@ class _Run:
         """Scores of k-means on features of unit length and on the inputs, where the truth is known."""
         if self.truth is None or result.learner is None:
             return {}
-        scores = {"kmeans": clustering_scores(self.truth.unlabelled, result.kmeans[new])}
+        scores = {"kmeans": clustering_scores(self.truth.unlabeled, result.kmeans[new])}
         items = result.learner.task.items
         if items.kind in ("images", "vectors") and items.array[0].size * int(new.sum()) <= KMEANS_INPUT_VALUES:
             labels = result.learner.kmeans_on_items()
-            scores["kmeans_inputs"] = clustering_scores(self.truth.unlabelled, labels)
+            scores["kmeans_inputs"] = clustering_scores(self.truth.unlabeled, labels)
         return scores
 
     def _words(self, items: Items, names: list[str]) -> tuple[str, ...]:

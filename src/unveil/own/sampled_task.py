@@ -1,4 +1,4 @@
-"""Read a task from files; of input in shards, which may not fit, a sample. The other rows are labelled afterwards."""
+"""Read a task from files; of input in shards, which may not fit, a sample. The other rows are labeled afterwards."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from unveil.data.items import Items, Rows, Vectors
 from unveil.data.known_new import USUAL, check_alike, own_ids, read_task
 from unveil.data.shards import Shard, find_shards, is_sharded
 from unveil.data.sheets import LABELS, Columns
-from unveil.data.task import UNLABELLED, Task
+from unveil.data.task import UNLABELED, Task
 from unveil.discovery.vectors import MOST_ROWS, stratified
 from unveil.errors import UnveilError
 
@@ -34,18 +34,18 @@ def read_task_or_sample(known: Path, new: Path | None, columns: Columns = USUAL,
         return task if sample is None else task.sampled(sample)
     if new is None:
         raise UnveilError(f"{known} holds array or table files: give NEW too, a file or a folder of such files")
-    labelled = _sample_known(known, columns, sample or SAMPLE)
+    labeled = _sample_known(known, columns, sample or SAMPLE)
     others, note = _sample_new(new, sample or SAMPLE)
-    check_alike(labelled.items, others.items, known, new)
-    assert labelled.ids is not None
+    check_alike(labeled.items, others.items, known, new)
+    assert labeled.ids is not None
     assert others.ids is not None
     return Task(
         name=f"{known.resolve().stem}-{new.resolve().stem}",
-        items=labelled.items.and_then(others.items),
-        ids=(*labelled.ids, *own_ids(others.ids, labelled.ids)),
-        labels=np.concatenate([labelled.labels, others.labels]),
-        known=labelled.known,
-        notes=(*labelled.notes, *note),
+        items=labeled.items.and_then(others.items),
+        ids=(*labeled.ids, *own_ids(others.ids, labeled.ids)),
+        labels=np.concatenate([labeled.labels, others.labels]),
+        known=labeled.known,
+        notes=(*labeled.notes, *note),
     )
 
 
@@ -59,8 +59,8 @@ def _sample_known(known: Path, columns: Columns, most: int) -> Task:
     for shard in shards:
         if (labels := shard.labels(wanted)) is None:
             raise UnveilError(f"{shard.paths[0]} has no column {' or '.join(wanted)}: add one, or name it with --label")
-        numbers = [texts.setdefault(text.strip(), len(texts)) if text.strip() else UNLABELLED for text in labels[0]]
-        found.append(np.array([*numbers, UNLABELLED])[labels[1]])
+        numbers = [texts.setdefault(text.strip(), len(texts)) if text.strip() else UNLABELED for text in labels[0]]
+        found.append(np.array([*numbers, UNLABELED])[labels[1]])
     label_of = np.concatenate(found)
     rows = _every_class(label_of, most)
     if not len(rows):
@@ -74,12 +74,12 @@ def _sample_known(known: Path, columns: Columns, most: int) -> Task:
 
 def _every_class(labels: Rows, most: int) -> Rows:
     """At most so many rows with a label, some of every class, always the same ones."""
-    order = rng.numpy(0, "sample of known rows").permutation(np.flatnonzero(labels != UNLABELLED))
+    order = rng.numpy(0, "sample of known rows").permutation(np.flatnonzero(labels != UNLABELED))
     return np.sort(order[stratified(labels[order], most)])
 
 
 def _sample_new(new: Path, most: int) -> tuple[Task, list[str]]:
-    """The unlabelled rows, and what to tell about them."""
+    """The unlabeled rows, and what to tell about them."""
     if not is_sharded(new):
         raise UnveilError(f"KNOWN is a folder of array or table files, and {new} is not: give such a folder as NEW too")
     shards = find_shards(new)
@@ -91,7 +91,7 @@ def _sample_new(new: Path, most: int) -> tuple[Task, list[str]]:
     vectors, ids, _ = _taken(shards, parts)
     total, taken = int(counts.sum()), len(vectors)
     task = Task(
-        name=new.stem, items=Items.of(vectors), ids=ids, labels=np.full(taken, UNLABELLED, dtype=np.int64), known=()
+        name=new.stem, items=Items.of(vectors), ids=ids, labels=np.full(taken, UNLABELED, dtype=np.int64), known=()
     )
     if taken == total:
         return task, []

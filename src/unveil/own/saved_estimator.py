@@ -10,7 +10,7 @@ from unveil import ranks, recipe
 from unveil.counting.estimate import Estimate
 from unveil.data.items import Items
 from unveil.data.labels import Classes
-from unveil.data.task import UNLABELLED, Task
+from unveil.data.task import UNLABELED, Task
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
 from unveil.discovery.result import Result
@@ -87,7 +87,7 @@ def load_into(estimator: Any, folder: Path) -> None:
         seconds=run.record["seconds"],
     )
     no_items = Items.of(np.zeros((len(run.ids), 0), dtype=np.float32))  # the items themselves are not stored
-    labels = np.where(run.new, UNLABELLED, run.labels)
+    labels = np.where(run.new, UNLABELED, run.labels)
     task = Task(name="arrays", items=no_items, labels=labels, known=tuple(known), ids=run.ids)
     classes = Classes(np.array(known, dtype=np.int64 if numeric else object))
     estimator._keep(result, classes, task, recipe.read(folder / "config.toml"))

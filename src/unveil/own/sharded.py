@@ -21,7 +21,7 @@ from unveil.encoders.preparation import BUILT_IN, LARGE
 from unveil.encoders.stored import Embedding
 from unveil.errors import UnveilError
 from unveil.own import engines
-from unveil.own.predict_run import Labeller, class_kinds
+from unveil.own.predict_run import Labeler, class_kinds
 from unveil.own.shard_jobs import Finished, Job, Worker, counted
 from unveil.settings import Machine
 from unveil.storage import fingerprint_file, identity
@@ -33,7 +33,7 @@ QUIET = Console(quiet=True)
 
 
 @dataclass(frozen=True)
-class Labelling:
+class Labeling:
     """Label the items by a finished run; `of_the_run`: they are more of those that the run was made from."""
 
     run: Path
@@ -42,8 +42,8 @@ class Labelling:
     of_the_run: bool = False
 
     def worker(self) -> Worker:
-        labeller = Labeller.load(self.run, coverage=self.coverage, device=self.device, of_the_run=self.of_the_run)
-        return _Labels(labeller)
+        labeler = Labeler.load(self.run, coverage=self.coverage, device=self.device, of_the_run=self.of_the_run)
+        return _Labels(labeler)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -56,10 +56,10 @@ class Labelling:
 
 @dataclass(frozen=True)
 class _Labels:
-    labeller: Labeller
+    labeler: Labeler
 
     def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
-        return self.labeller.read(path)
+        return self.labeler.read(path)
 
     def __call__(self, piece: Piece, given: str) -> Any:
         import pyarrow as pa
@@ -67,7 +67,7 @@ class _Labels:
         label, kind = np.full(len(piece.ids), None, dtype=object), np.full(len(piece.ids), UNREADABLE, dtype=object)
         confidence, readable = np.zeros(len(piece.ids), dtype=np.float32), piece.present.copy()
         if len(piece.items):
-            labels = self.labeller(piece.items, given, QUIET)
+            labels = self.labeler(piece.items, given, QUIET)
             readable[piece.present] = labels.readable
             label[readable], kind[readable], confidence[readable] = labels.label, labels.kind, labels.confidence
         return pa.table(

@@ -7,7 +7,7 @@ GOLDEN_ANGLE = 137.508
 FIRST_HUE = 30
 LIGHTNESS, CHROMA = {"light": 0.6, "dark": 0.74}, {"light": 0.16, "dark": 0.14}
 KNOWN = {"light": "#a9aeb4", "dark": "#7a828a"}
-"""All known classes are grey."""
+"""All known classes are gray."""
 
 
 def hue(number: int) -> int:

@@ -36,7 +36,7 @@ def page(run: Run, height: int) -> Page:
 
 
 def plot_map(run: Run, ax: Any = None) -> Any:
-    """Each item at its place on the map: known classes grey, novel classes colored and named."""
+    """Each item at its place on the map: known classes gray, novel classes colored and named."""
     ax = _axes(ax)
     run, _ = reviewed(run)
     xy = (layout_of(run) if can_use_tsne() else quick_layout(run)).xy

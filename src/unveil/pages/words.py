@@ -46,7 +46,7 @@ METRICS = {
     "clusters_used": ("clusters in use", "fewer than there are classes: the others are empty"),
     "confidence": ("confidence", "mean probability of the chosen cluster"),
     "acc": ("accuracy", "share of items in the right cluster"),
-    "nmi": ("NMI", "normalised mutual information of clusters and classes"),
+    "nmi": ("NMI", "normalized mutual information of clusters and classes"),
     "ari": ("ARI", "adjusted Rand index of clusters and classes"),
 }
 """Title and meaning of the metrics of an epoch."""

@@ -189,7 +189,7 @@ class State:
         rows = self.rows(value)
         if not self.run.new[rows].all():
             first = self.run.ids[rows[~self.run.new[rows]][0]]
-            raise UnveilError(f"{first} came with its label: correct it in the labelled data")
+            raise UnveilError(f"{first} came with its label: correct it in the labeled data")
         return rows
 
     def fresh(self, text: object = None, taken: Iterable[str] = ()) -> Meaning:

@@ -56,7 +56,7 @@ def progress(state: State) -> dict[str, int]:
 
 
 def decisions(state: State) -> dict[str, int]:
-    """What people decided, in numbers: items reviewed, classes named and recognised, merges, splits, moved items."""
+    """What people decided, in numbers: items reviewed, classes named and recognized, merges, splits, moved items."""
     novel = [meaning for cluster, meaning in state.meanings.items() if state.is_novel(cluster)]
     kinds = [change.kind for change in state.done]
     return {

@@ -108,7 +108,7 @@ class Questions:
     def _known(self, state: State, rows: dict[int, Rows], novel: list[int]) -> Iterable[Question]:
         """Each cluster and the nearest known class; the criterion is how far they are apart for their spread."""
         names, means = self._known_means()
-        labelled = ~self._run.new
+        labeled = ~self._run.new
         for cluster in novel if names else []:
             cosines = means @ self._mean(state, cluster, rows[cluster])
             other = names[int(cosines.argmax())]
@@ -116,7 +116,7 @@ class Questions:
                 continue
 
             def apart(cluster: int = cluster, other: int = other) -> float:
-                members = np.flatnonzero(labelled & (self._run.labels == other))
+                members = np.flatnonzero(labeled & (self._run.labels == other))
                 return separation(self._features(rows[cluster]), self._features(members))
 
             criterion = self._keep(("known", cluster, other, state.changed_at(cluster)), apart)
@@ -177,9 +177,9 @@ class Questions:
                 )
 
     def _known_means(self) -> tuple[list[int], Matrix]:
-        """Known classes with labelled items, and their mean directions."""
-        labelled = np.flatnonzero(~self._run.new)
-        known = [(c, labelled[self._run.labels[labelled] == c]) for c in range(self._run.n_known)]
+        """Known classes with labeled items, and their mean directions."""
+        labeled = np.flatnonzero(~self._run.new)
+        known = [(c, labeled[self._run.labels[labeled] == c]) for c in range(self._run.n_known)]
         known = [(c, members) for c, members in known if len(members)]
 
         def means() -> Matrix:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialise
+from safetensors.torch import save as serialize
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -108,7 +108,7 @@ def load_model(path: Path, module: nn.Module) -> None:
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    write(path, checksums.sealed(serialise(tensors, metadata=metadata | checksums.METADATA)))
+    write(path, checksums.sealed(serialize(tensors, metadata=metadata | checksums.METADATA)))
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

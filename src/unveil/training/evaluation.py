@@ -21,12 +21,12 @@ from unveil.models.model import Model
 from unveil.settings import Discovery
 
 QUERIES, STORED, TRIALS = 500, 2000, 8  # sample sizes of the diagnostics
-MEANS = 5000  # labelled items from which the mean features of known classes come
+MEANS = 5000  # labeled items from which the mean features of known classes come
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """Evaluates a model on the unlabelled training items and on the test split."""
+    """Evaluates a model on the unlabeled training items and on the test split."""
 
     task: Task
     truth: Truth | None
@@ -42,14 +42,14 @@ class Evaluator:
 
     def discovery(self, model: Model | Heads, method: Method | None = None) -> dict[str, Any]:
         """Scores of the novel head, accuracy of the known head, diagnostics; `method`: the one that was trained."""
-        z, z_test = self.features(self.task.unlabelled), self._test_features()
+        z, z_test = self.features(self.task.unlabeled), self._test_features()
         with torch.no_grad():
             p = model.novel_head(z).softmax(dim=1)
         clusters = p.argmax(dim=1).cpu().numpy()
         sizes = np.bincount(clusters, minlength=p.shape[1])
-        sample = rng.numpy(self.seed, "labelled sample").permutation(self.task.labelled)[:QUERIES]
+        sample = rng.numpy(self.seed, "labeled sample").permutation(self.task.labeled)[:QUERIES]
         return {
-            **({} if self.truth is None else clustering_scores(self.truth.unlabelled, clusters)),
+            **({} if self.truth is None else clustering_scores(self.truth.unlabeled, clusters)),
             **({} if z_test is None else self.test(model, z_test)),
             **({} if z_test is None else self.open_test(model, z_test, z, clusters)),
             **self.diagnostics(method, z, self.features(sample), self.task.labels[sample], p.shape[1]),
@@ -93,7 +93,7 @@ class Evaluator:
         if joint is not None:
             predicted = joint.argmax(dim=1)
         else:
-            sample = rng.numpy(self.seed, "means").permutation(self.task.labelled)[:MEANS]
+            sample = rng.numpy(self.seed, "means").permutation(self.task.labeled)[:MEANS]
             labels = np.concatenate([self.task.labels[sample], known + clusters])
             z_all = F.normalize(torch.cat([self.features(sample), z_u]), dim=1)
             means = torch.zeros(known + model.novel_head.out_features, z_all.shape[1], device=z.device)
@@ -112,9 +112,9 @@ class Evaluator:
     ) -> dict[str, float]:
         """Purity of neighbors, density and precision of pairs, and the mean cosine, which reveals collapsed features.
 
-        z: all unlabelled features; z_l, y_l: a sample of labelled ones, which a calibrated pair rule needs.
+        z: all unlabeled features; z_l, y_l: a sample of labeled ones, which a calibrated pair rule needs.
         """
-        y = None if self.truth is None else torch.from_numpy(self.truth.unlabelled).to(z.device)
+        y = None if self.truth is None else torch.from_numpy(self.truth.unlabeled).to(z.device)
         order = torch.from_numpy(rng.numpy(self.seed, "diagnostics").permutation(len(z))).to(z.device)
         stored = order[: min(STORED, max(1, len(z) * 3 // 4))]
         queries = order[len(stored) :][:QUERIES]
@@ -129,8 +129,8 @@ class Evaluator:
             return metrics
         correct = positives = pairs = 0.0
         known = torch.from_numpy(y_l).to(z.device)
-        for rows in torch.split(order, self._unlabelled_per_batch(len(z)))[:TRIALS]:
-            drawn = self.task.unlabelled[rows.cpu().numpy()]
+        for rows in torch.split(order, self._unlabeled_per_batch(len(z)))[:TRIALS]:
+            drawn = self.task.unlabeled[rows.cpu().numpy()]
             same = method.positive_pairs(z[rows], z_l, known, partial(self.trunk, drawn))
             if same is None:  # the method has no rule for pairs
                 return metrics
@@ -144,10 +144,10 @@ class Evaluator:
             metrics["pair_precision"] = correct / positives if positives else 0.0
         return metrics
 
-    def _unlabelled_per_batch(self, unlabelled: int) -> int:
-        if self.config.labelled_per_batch is not None:
-            return max(2, self.config.batch - self.config.labelled_per_batch)
-        return max(2, round(self.config.batch * unlabelled / len(self.task)))
+    def _unlabeled_per_batch(self, unlabeled: int) -> int:
+        if self.config.labeled_per_batch is not None:
+            return max(2, self.config.batch - self.config.labeled_per_batch)
+        return max(2, round(self.config.batch * unlabeled / len(self.task)))
 
 
 def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery, method: Method) -> list[str]:
@@ -157,7 +157,7 @@ def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery, method: M
     head = ["discovery.novel_head=kmeans"] if random_head else []
     guard = [] if config.guard else ["discovery.guard=true"]
     pairs = method.advice_on_pairs()
-    batch = [f"more unlabelled items in a batch (discovery.batch={2 * config.batch})"]
+    batch = [f"more unlabeled items in a batch (discovery.batch={2 * config.batch})"]
     if metrics.get("clusters_used", n_novel) < n_novel:
         messages.append(
             f"dead clusters: {int(metrics['clusters_used'])} of {n_novel} clusters are in use; "
@@ -165,7 +165,7 @@ def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery, method: M
         )
     if metrics.get("mean_cosine", 0.0) > 0.98:
         messages.append(
-            "collapsed features: unlabelled items have almost the same feature; "
+            "collapsed features: unlabeled items have almost the same feature; "
             f"try {' or '.join([*guard, 'a smaller learning rate', 'a larger temperature', 'another seed'])}"
         )
     if metrics.get("pair_density", 1.0) < 1e-3:

@@ -1,6 +1,6 @@
 """A guard against collapse (`discovery.guard`): it acts where clusters are about to die or features to be the same.
 
-The paper has no such thing, and its recipes leave it off. It looks at the unlabelled items after every epoch but the
+The paper has no such thing, and its recipes leave it off. It looks at the unlabeled items after every epoch but the
 last. What it does depends on the weights, the seed and the metrics so far alone, so that a resumed run does the same.
 """
 
@@ -34,7 +34,7 @@ class Guard:
     """Watches the training of a model with a linear novel head."""
 
     def __init__(self, model: Model, features: Callable[[], Tensor], seed: int, tell: Callable[[str], None]) -> None:
-        """`features`: those of the unlabelled items, by the current model; `tell` prints a warning."""
+        """`features`: those of the unlabeled items, by the current model; `tell` prints a warning."""
         self.model, self.features, self.seed, self.tell = model, features, seed, tell
         self.start = {name: value.clone() for name, value in model.encoder.tail.state_dict().items()}
         self.alike_from_the_start = self._alike(features())

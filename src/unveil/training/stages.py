@@ -16,7 +16,7 @@ from unveil import ranks, rng
 from unveil.clustering.clusterer import Clusterer, with_known
 from unveil.clustering.known_head import known_head
 from unveil.data.loader import Loader
-from unveil.data.task import UNLABELLED
+from unveil.data.task import UNLABELED
 from unveil.errors import UnveilError
 from unveil.methods.catalog import make_clusterer, make_method, method_class
 from unveil.methods.method import Context, Method
@@ -58,18 +58,18 @@ def pretrain_rotation(training: Training) -> None:
 def pretrain_supervised(training: Training) -> None:
     """Learn the known classes; the trunk stays as self-supervision left it unless the recipe says otherwise."""
     config, task = training.settings.supervised, training.task
-    if len(task.labelled) == 0:
+    if len(task.labeled) == 0:
         return
     if config.closed_form:
-        z = features(training.model, training.views, task.labelled).cpu().numpy()
-        head = known_head(z, task.labels[task.labelled], len(task.known), config.seed)
+        z = features(training.model, training.views, task.labeled).cpu().numpy()
+        head = known_head(z, task.labels[task.labeled], len(task.known), config.seed)
         training.model.known_head = head.to(training.device)
         return
     if config.epochs == 0:
         return
     if config.train == "tail":
         training.model.freeze_trunk()
-    loader = _loader(training, config, task.labelled, config.seed, n_views=1)
+    loader = _loader(training, config, task.labeled, config.seed, n_views=1)
     train_or_reuse(training, "supervised", config, Supervised(training.model), loader, with_labels=True)
     if config.train == "all":
         training.trunk_by = training.trained_by
@@ -86,15 +86,15 @@ def pretrain(training: Training) -> None:
         cache_trunk(training)
 
 
-def discovery_stage(training: Training, start: Labels | None = None, recognised: Labels | None = None) -> list[Metrics]:
+def discovery_stage(training: Training, start: Labels | None = None, recognized: Labels | None = None) -> list[Metrics]:
     """Find the novel classes; returns the metrics by epoch.
 
-    `start`: clusters of the unlabelled rows from which the novel head starts; None: as `discovery.novel_head` says.
-    `recognised`: labels of all rows, with the classes of unlabelled rows that were recognised as known.
+    `start`: clusters of the unlabeled rows from which the novel head starts; None: as `discovery.novel_head` says.
+    `recognized`: labels of all rows, with the classes of unlabeled rows that were recognized as known.
     """
     config, task, model, seed = training.settings.discovery, training.task, training.model, training.settings.seed
     if (clusterer := make_clusterer(config.method, training.settings.method)) is not None:
-        return _cluster(training, clusterer, recognised)
+        return _cluster(training, clusterer, recognized)
     kind = method_class(config.method)
     similarity = pretrain_similarity(training) if kind is not None and kind.needs_similarity else None
     folder = None if training.storage is None else training.storage.run
@@ -112,7 +112,7 @@ def discovery_stage(training: Training, start: Labels | None = None, recognised:
                 "set discovery.novel_head=random"
             )
     elif config.novel_head != "random" and not (folder is not None and (folder / checkpoint.NAME).exists()):
-        z = features(model, training.views, task.unlabelled)
+        z = features(model, training.views, task.unlabeled)
         labels = torch.from_numpy(_clusters(training) if start is None else start).to(z.device)
         start_from_clusters(head, z, labels, round_clusters=config.novel_head != "neighbors")
     context = Context(
@@ -127,14 +127,14 @@ def discovery_stage(training: Training, start: Labels | None = None, recognised:
     evaluation = _evaluation(training, method)
     guard = None
     if config.guard:
-        guard = Guard(model, lambda: features(model, training.views, task.unlabelled), seed, training.tell)
+        guard = Guard(model, lambda: features(model, training.views, task.unlabeled), seed, training.tell)
     history = train_stage(training, "discovery", config, method, loader, folder, evaluation, made_from, guard)
     training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
     return history
 
 
 def _clusters(training: Training) -> Labels:
-    """The clusters of the unlabelled items from which the novel head starts."""
+    """The clusters of the unlabeled items from which the novel head starts."""
     match training.settings.discovery.novel_head:
         case "neighbors":
             return neighbor_clusters(training)
@@ -146,17 +146,17 @@ def _clusters(training: Training) -> Labels:
 
 def _discovery_loader(training: Training, method: Method) -> Loader:
     config, task, seed = training.settings.discovery, training.task, training.settings.seed
-    if method.unlabelled_only and config.unlabelled_batch is not None:
-        config = replace(config, batch=config.unlabelled_batch, labelled_per_batch=None)
-        return _loader(training, config, task.unlabelled, seed, n_views=2)
+    if method.unlabeled_only and config.unlabeled_batch is not None:
+        config = replace(config, batch=config.unlabeled_batch, labeled_per_batch=None)
+        return _loader(training, config, task.unlabeled, seed, n_views=2)
     return _loader(
         training,
         config,
         np.arange(len(task)),
         seed,
         n_views=2,
-        labelled_per_batch=config.labelled_per_batch,
-        unlabelled_only=method.unlabelled_only,
+        labeled_per_batch=config.labeled_per_batch,
+        unlabeled_only=method.unlabeled_only,
     )
 
 
@@ -175,15 +175,15 @@ def _evaluation(training: Training, method: Method) -> Callable[[], Metrics]:
     return evaluate
 
 
-def _cluster(training: Training, clusterer: Clusterer, recognised: Labels | None) -> list[Metrics]:
+def _cluster(training: Training, clusterer: Clusterer, recognized: Labels | None) -> list[Metrics]:
     """Cluster the features of the pre-trained encoder; nothing is trained."""
     begun, task, model = time.monotonic(), training.task, training.model
-    labels = task.labels if recognised is None else recognised
+    labels = task.labels if recognized is None else recognized
     z = features(model, training.views, np.arange(len(task))).cpu().numpy()
     clustering = clusterer.fit(z, labels, task.n_novel or 1, training.settings.seed)
-    known = labels != UNLABELLED
+    known = labels != UNLABELED
     head = (
-        clustering.head if recognised is None else with_known(clustering.head, z[known], labels[known], len(task.known))
+        clustering.head if recognized is None else with_known(clustering.head, z[known], labels[known], len(task.known))
     )
     model.novel_head = head.to(training.device)
     training.seconds["discovery"] = round(time.monotonic() - begun, 2)
@@ -191,13 +191,11 @@ def _cluster(training: Training, clusterer: Clusterer, recognised: Labels | None
 
 
 def pretrain_similarity(training: Training) -> Similarity:
-    """Train a network on the labelled items that says whether two items share a class."""
+    """Train a network on the labeled items that says whether two items share a class."""
     assert isinstance(training.settings.method, PairwiseSettings)
     config, task = training.settings.method.similarity, training.task
     network = similarity_of(training.model, rng.generator(config.seed, "similarity")).to(training.device)
-    loader = _loader(
-        training, config, task.labelled, config.seed, n_views=1, classes_per_batch=config.classes_per_batch
-    )
+    loader = _loader(training, config, task.labeled, config.seed, n_views=1, classes_per_batch=config.classes_per_batch)
     method, before = LearnSimilarity(training.model, network), training.trained_by
     train_or_reuse(training, "similarity", config, method, loader, with_labels=True, result=network)
     training.trained_by = before  # the model itself is unchanged

@@ -19,7 +19,7 @@ from unveil.clustering.neighbor_consensus import NeighborConsensus, NeighborCons
 from unveil.data.cached_views import CachedViews
 from unveil.data.items import Items
 from unveil.data.loader import Loader
-from unveil.data.task import UNLABELLED
+from unveil.data.task import UNLABELED
 from unveil.data.views import Views
 from unveil.errors import DamagedError, UnveilError
 from unveil.hardware import commit
@@ -146,13 +146,13 @@ def starting_point(training: Training) -> str:
     """A hash of what a discovery begins with: items, labels, number of classes, weights; with a trunk cache, one of its
     layout follows. A stored stage needs none: the name of its folder is one."""
     task = training.task
-    labels = [_labels_id(task.labels), task.n_novel, task.known_in_unlabelled]
+    labels = [_labels_id(task.labels), task.n_novel, task.known_in_unlabeled]
     begin = storage.identity(data=training.data_id, labels=labels, after=training.trained_by)
     return begin if training.cache is None else f"{begin} {storage.identity(cache=training.cache)}"
 
 
 def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> Labels:
-    """k-means of the unlabelled items: on the items themselves, the inputs of the tail, or features of unit length."""
+    """k-means of the unlabeled items: on the items themselves, the inputs of the tail, or features of unit length."""
     task, seed = training.task, training.settings.seed
 
     def fit() -> Labels:
@@ -163,7 +163,7 @@ def kmeans(training: Training, where: Literal["items", "tail", "features"]) -> L
 
 
 def neighbor_clusters(training: Training) -> Labels:
-    """Clusters of the unlabelled items that neighbor consensus finds in their features."""
+    """Clusters of the unlabeled items that neighbor consensus finds in their features."""
     task = training.task
 
     def fit() -> Labels:
@@ -197,7 +197,7 @@ def _stored_clusters(training: Training, where: str, fit: Callable[[], Labels]) 
 
 
 def _points(training: Training, where: str) -> NDArray[np.float32]:
-    rows = training.task.unlabelled
+    rows = training.task.unlabeled
     if where == "items":
         return training.task.items.array[rows].reshape(len(rows), -1).astype(np.float32)
     z = (inputs if where == "tail" else features)(training.model, training.views, rows)
@@ -253,12 +253,12 @@ def _cached(
 def _trained_on(training: Training, rows: Labels, with_labels: bool) -> tuple[str, str]:
     """Hashes of the items and labels that a stage depends on.
 
-    A stage on labelled images alone, after stages on labelled images alone, does not depend on the unlabelled ones:
-    tasks with the same labelled images share it, such as the three subsets of ImageNet. Vectors are scaled by all rows.
+    A stage on labeled images alone, after stages on labeled images alone, does not depend on the unlabeled ones:
+    tasks with the same labeled images share it, such as the three subsets of ImageNet. Vectors are scaled by all rows.
     """
     task = training.task
-    training.unlabelled_seen |= bool((task.labels[rows] == UNLABELLED).any())
-    if training.unlabelled_seen or not with_labels or task.items.kind == "vectors":
+    training.unlabeled_seen |= bool((task.labels[rows] == UNLABELED).any())
+    if training.unlabeled_seen or not with_labels or task.items.kind == "vectors":
         return training.data_id, _labels_id(task.labels) if with_labels else ""
     return task.items.take(rows).fingerprint(), _labels_id(task.labels[rows])
 

@@ -51,7 +51,7 @@ class Training:
         self.test_views = None if test is None or len(test) == 0 else self.make_views(test, like=self.views)
         self.trained_by = ""  # identity of the last stage that changed the weights
         self.trunk_by = ""  # identity of the last stage that changed the trunk
-        self.unlabelled_seen = False  # whether a stage has trained on unlabelled items
+        self.unlabeled_seen = False  # whether a stage has trained on unlabeled items
         self.model = self._fresh_model()
         self._data_id = ""
 
@@ -101,17 +101,17 @@ class Training:
 
 def fit_to_data(settings: Settings, task: Task) -> Settings:
     """The settings with batches that are no larger than the data, and with the passes that `steps` asks for."""
-    n_l, n_u = len(task.labelled), len(task.unlabelled)
+    n_l, n_u = len(task.labeled), len(task.unlabeled)
     discovery, supervised = settings.discovery, settings.supervised
-    labelled = discovery.labelled_per_batch
-    if labelled is not None:
-        unlabelled = min(discovery.batch - labelled, max(n_u, 1))
-        labelled = max(1, min(labelled, n_l))
-        discovery = replace(discovery, batch=labelled + unlabelled, labelled_per_batch=labelled)
-    rows_in_pass, per_step = (n_l, labelled) if labelled is not None else (len(task), discovery.batch)
+    labeled = discovery.labeled_per_batch
+    if labeled is not None:
+        unlabeled = min(discovery.batch - labeled, max(n_u, 1))
+        labeled = max(1, min(labeled, n_l))
+        discovery = replace(discovery, batch=labeled + unlabeled, labeled_per_batch=labeled)
+    rows_in_pass, per_step = (n_l, labeled) if labeled is not None else (len(task), discovery.batch)
     method = method_class(discovery.method)
-    if discovery.unlabelled_batch is not None and method is not None and method.unlabelled_only:
-        rows_in_pass, per_step = n_u, discovery.unlabelled_batch
+    if discovery.unlabeled_batch is not None and method is not None and method.unlabeled_only:
+        rows_in_pass, per_step = n_u, discovery.unlabeled_batch
     discovery = replace(discovery, passes=passes(discovery, rows_in_pass, per_step))
     supervised = replace(supervised, passes=passes(supervised, n_l, supervised.batch))
     return replace(settings, supervised=supervised, discovery=discovery)

@@ -96,7 +96,7 @@ unfold();
         picture.style.setProperty("--y", Math.floor(i / data.columns));
         tip.append(picture);
       }
-      const part = isKnown(point[LABEL]) ? (point[NEW] ? "recognised as a known class" : "known") : "novel";
+      const part = isKnown(point[LABEL]) ? (point[NEW] ? "recognized as a known class" : "known") : "novel";
       words.append(line("b", data.classes[point[LABEL]]), line("span", point[NAME]));
       words.append(line("span", point[NEW] ? `${part}, confidence ${point[CONFIDENCE]} %` : part));
       tip.append(words);

@@ -96,7 +96,7 @@ def _sprites(run: Run, in_cards: Sheet, in_map: Sheet, room: int) -> tuple[str, 
     if not max(missing, missing_in_map):
         return first + second, ""
     pictures = count(max(missing, missing_in_map), "picture")
-    return first + second, f'<p class="note">{pictures} could not be read any more and are shown as a grey field.</p>'
+    return first + second, f'<p class="note">{pictures} could not be read any more and are shown as a gray field.</p>'
 
 
 def _points(run: Run, sheet: Sheet, layout: Layout) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _rehearsals(forecast: dict[str, Any]) -> str:
 
 
 def sizes(run: Run, clusters: Sequence[Cluster]) -> str:
-    """Bars: novel classes by size, then known classes with the new items that were recognised."""
+    """Bars: novel classes by size, then known classes with the new items that were recognized."""
     kept = run.labels >= 0
     given = np.bincount(run.labels[~run.new & kept], minlength=len(run.classes))
     new = np.bincount(run.labels[run.new & kept], minlength=len(run.classes))

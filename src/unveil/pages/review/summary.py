@@ -19,7 +19,7 @@ SAMPLE = 2048
 
 
 class Summary:
-    """Summarises a state. Confidence and typicality are those of the state, not those of the run."""
+    """Summarizes a state. Confidence and typicality are those of the state, not those of the run."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -45,7 +45,7 @@ export function duplicateItems() {
   };
   const head = plainHead("Likely duplicates", text);
   head.node.append(h("div", { class: "tools" }, h("label", { class: "size" }, "Similarity", slider, label), keep));
-  /** All but the first of each group; labelled items are never rejected. */
+  /** All but the first of each group; labeled items are never rejected. */
   const spare = () => groups.flatMap((group) => group.rows.filter((row) => row !== group.keep && group.free.includes(row)));
   keep.addEventListener("click", () => spare().length && reject(spare()));
   async function* load() {

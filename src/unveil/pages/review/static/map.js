@@ -83,7 +83,7 @@ export function mapView() {
     legend.replaceChildren(...items, ...last);
   }
 
-  function relabelled(labels) {
+  function relabeled(labels) {
     scene.label(new Int32Array(labels));
     list();
     painter.soon();
@@ -92,7 +92,7 @@ export function mapView() {
   async function load() {
     const [labels, fresh] = await Promise.all([bytes("/api/labels"), bytes("/api/new"), place()]);
     scene.fresh = new Uint8Array(fresh);
-    relabelled(labels);
+    relabeled(labels);
   }
 
   /** A quick map is there at once; a finer one is drawn meanwhile and takes its place. */
@@ -115,7 +115,7 @@ export function mapView() {
 
   async function relabel() {
     infos.forget();
-    relabelled(await bytes("/api/labels"));
+    relabeled(await bytes("/api/labels"));
   }
 
   canvas.addEventListener("pointerdown", () => (hint.hidden = true), { once: true }); // who draws needs no hint on top of items

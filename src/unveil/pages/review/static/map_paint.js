@@ -90,7 +90,7 @@ export class Painter {
     return true;
   }
 
-  /** Names that do not cover each other; known classes in grey. */
+  /** Names that do not cover each other; known classes in gray. */
   paintNames({ s, left, top, width, height }) {
     const { canvas, context, scene } = this;
     const boxes = [];
