@@ -6,7 +6,6 @@ from typing import Any
 
 MISSING = "*Not measured yet.*"
 LABELS_BY = {"neighbor-consensus": "vote of neighbors", "kmeans": "nearest center"}
-LOSSES = ("ce", "bce", "consistency", "ncl", "scl")
 SIZES = (10_000_000, 100_000_000, 1_000_000_000)
 
 
@@ -26,7 +25,7 @@ def rows_in_shards(path: Path) -> str:
     record = _read(path)
     if record is None:
         return MISSING
-    header = ["command", "labels by", "engine", "workers", "rows", "rows/s", "cores used", "MB, 1st half", "2nd half"]
+    header = ["command", "labels by", "engine", "workers", "rows", "rows/s", "MB"]
     measured = [row for row in record["rows"] if row["command"] in ("discover", "predict") and row["rows_per_second"]]
     return _table(
         header,
@@ -38,9 +37,7 @@ def rows_in_shards(path: Path) -> str:
                 row["workers"],
                 f"{row['rows']:,}",
                 f"{row['rows_per_second']:,.0f}",
-                f"{row['cores_used']:.1f}",
-                f"{row['peak_mb_first_half']:,.0f}",
-                f"{row['peak_mb_second_half']:,.0f}",
+                f"{max(row['peak_mb_first_half'], row['peak_mb_second_half']):,.0f}",
             ]
             for row in measured
         ],
@@ -66,45 +63,6 @@ def more_rows(path: Path) -> str:
     )
 
 
-def images_in_shards(path: Path) -> str:
-    """Rates of embed beside that of the encoder alone."""
-    record = _read(path)
-    measured = [row for row in (record or {"rows": []})["rows"] if row["command"] == "embed"]
-    if not measured:
-        return MISSING
-    alone = 2 * max(row["encoder_alone_per_core"] for row in measured)
-    reading = 2 * max(row["decoding_alone_per_core"] for row in measured)
-    header = ["workers", "images", "images/s", "cores used", "encoder alone", "reading alone", "share of the encoder"]
-    return _table(
-        header,
-        [
-            [
-                row["workers"],
-                f"{row['rows']:,}",
-                f"{row['rows_per_second']:.0f}",
-                f"{row['cores_used']:.1f}",
-                f"{alone:.0f}",
-                f"{reading:.0f}",
-                f"{100 * row['rows_per_second'] / alone:.0f} %",
-            ]
-            for row in measured
-        ],
-    )
-
-
-def searches(path: Path) -> str:
-    """Exact search beside libraries."""
-    record = _read(path)
-    if record is None:
-        return MISSING
-    found: dict[str, list[object]] = {}
-    for row in record["searches"]:
-        share = "" if row["found"] is None else f"{100 * row['found']:.1f} %"
-        found.setdefault(row["search"], []).extend([row["microseconds"], share])
-    header = ["search", *(cell for dims in (128, 512) for cell in (f"{dims} numbers, µs", "neighbors found"))]
-    return _table(header, [[name, *cells] for name, cells in found.items()])
-
-
 def parity(path: Path) -> str:
     """The largest difference from one process."""
     record = _read(path)
@@ -115,34 +73,6 @@ def parity(path: Path) -> str:
         [count, *(f"{found[name]:.1e}" for name in (*record["steps"], "queues"))]
         for count, found in record["parity"].items()
     ]
-    return _table(header, rows)
-
-
-def steps(path: Path) -> str:
-    """Mean losses of the first and last epoch in which all of them were on."""
-    record = _read(path)
-    if record is None:
-        return MISSING
-    rows: list[list[object]] = []
-    for stage, found in record["stages"].items():
-        names = [name for name in found["epochs"][-1] if name in LOSSES]
-        first = next(epoch for epoch in found["epochs"] if all(name in epoch for name in names))
-        both = (", ".join(f"{name} {epoch[name]:.3f}" for name in names) for epoch in (first, found["epochs"][-1]))
-        rows.append([stage, found["steps"], *both])
-    return _table(["stage", "steps", "mean losses of the first epoch with all of them", "of the last"], rows)
-
-
-def gloo(path: Path) -> str:
-    """Milliseconds and bytes of the messages of a step."""
-    record = _read(path)
-    if record is None:
-        return MISSING
-    counts = list(record["gloo"])
-    header = ["message", *(cell for count in counts for cell in (f"{count} ranks, ms", f"{count} ranks, MB sent"))]
-    rows = []
-    for name in record["gloo"][counts[0]]:
-        found = [record["gloo"][count][name] for count in counts]
-        rows.append([name, *(cell for one in found for cell in (one["ms"], f"{one['bytes'] / 1e6:.3g}"))])
     return _table(header, rows)
 
 
@@ -186,11 +116,7 @@ def _duration(seconds: float) -> str:
 TABLES = {
     "rows": rows_in_shards,
     "more-rows": more_rows,
-    "encoded": images_in_shards,
-    "searches": searches,
     "parity": parity,
-    "steps": steps,
-    "gloo": gloo,
     "hosts": hosts,
     "hours": hours,
 }

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import own_bars, peers
+from benchmarks import own_records, own_tables, peers
 from benchmarks.own_tasks import BALANCED, HELD_OUT, TASKS, Drawn, Labels, Vectors, draw, with_known_classes
 from unveil import NovelClassDiscovery, files, recipe
 from unveil.discovery.result import environment
@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--bars", action="store_true", help="print what is to be reached, and what is")
     args = parser.parse_args()
     if args.bars:
-        print(own_bars.table(own_bars.read(args.out)))
+        print(own_tables.versus(own_records.read(args.out)))
         return
     for seed in args.seeds:
         for task in args.only or TASKS:
