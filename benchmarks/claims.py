@@ -18,6 +18,8 @@ DATA = {
 }
 """The data sets of the paper, and the folders of results/paper with what was measured on each."""
 MISSING = "*No records yet.*"
+PAIR_RULES, THRESHOLD = "pair-rules", "cosine above 0.95"
+"""The table of rules for pairs: rows with the paper's own rule are shown there alone."""
 
 
 def verdict(paper: float, here: float, chance: float | None) -> str:
@@ -61,6 +63,8 @@ def across(path: Path) -> str:
     for table in path.name.split("+"):
         shown = {data: _shown(path.parent / data / f"{table}.md") for folders in DATA.values() for data in folders}
         names = dict.fromkeys(name for some in sorted(shown.values(), key=len, reverse=True) for name in some)
+        if table != PAIR_RULES:
+            names = {name: None for name in names if THRESHOLD not in name}
         for name in names if any(shown.values()) else ():
             cells = []
             for folders in DATA.values():

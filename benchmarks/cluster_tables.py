@@ -6,7 +6,6 @@ from typing import Any
 
 MISSING = "*Not measured yet.*"
 LABELS_BY = {"neighbor-consensus": "vote of neighbors", "kmeans": "nearest center"}
-SIZES = (10_000_000, 100_000_000, 1_000_000_000)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -40,25 +39,6 @@ def rows_in_shards(path: Path) -> str:
                 f"{max(row['peak_mb_first_half'], row['peak_mb_second_half']):,.0f}",
             ]
             for row in measured
-        ],
-    )
-
-
-def more_rows(path: Path) -> str:
-    """What the measured rate of a worker means for larger input."""
-    record = _read(path)
-    if record is None:
-        return MISSING
-    done = {row["method"]: row for row in record["rows"] if row["command"] == "discover" and row["workers"] == 2}
-    rates = {LABELS_BY[method]: row["rows_per_second"] / row["workers"] for method, row in done.items()}
-    workers = (2, 32, 256)
-    header = ["rows", "input", "labels by", *(f"{count} workers" for count in workers)]
-    return _table(
-        header,
-        [
-            [f"{size:,}", f"{size * 512 / 1e9:,.0f} GB", name, *(_duration(size / rate / count) for count in workers)]
-            for size in SIZES
-            for name, rate in rates.items()
         ],
     )
 
@@ -106,16 +86,8 @@ def hours(path: Path) -> str:
     return _table(header, rows)
 
 
-def _duration(seconds: float) -> str:
-    for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 TABLES = {
     "rows": rows_in_shards,
-    "more-rows": more_rows,
     "parity": parity,
     "hosts": hosts,
     "hours": hours,

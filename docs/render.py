@@ -9,7 +9,7 @@ A page holds `<!-- KIND: NAME -->` … `<!-- end -->`; what stands between the t
     claims          the paper's claims; `parameters`: its six parameter figures; `from-scratch`: training on two cores
     given, versus, auto, forecasts, general, costs, fit, ablation, counts, dimensions      on own data
     reviewers, continued, review        what simulated reviewers reached, and how quick the review page is
-    bench, limits, growth, faults, stability, and the kinds of benchmarks/cluster_tables.py
+    bench, limits, faults, stability, and the kinds of benchmarks/cluster_tables.py
 
 With --check nothing is written, and the exit code says whether a page is out of date.
 """
@@ -40,7 +40,7 @@ from unveil.experiments import experiment  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
-BENCHMARKS = ("bench", "limits", "growth", "fit", "ablation", "counts", "dimensions", "parameters", "from-scratch")
+BENCHMARKS = ("bench", "limits", "fit", "ablation", "counts", "dimensions", "parameters", "from-scratch")
 KINDS = "|".join(
     (
         "faults",
@@ -110,11 +110,16 @@ def faults(path: Path) -> str:
     if not path.with_suffix(".json").exists():
         return "*Not measured yet.*"
     record = record_at(path)
-    kinds = ("exact", "made again", "refused", "read", "lost", "silently wrong", "traceback")
-    lines = [f"| fault | tried | {' | '.join(kinds)} |", "|---" * (len(kinds) + 2) + "|"]
+    kinds, bad = ("exact", "made again", "refused", "read"), ("lost", "silently wrong", "traceback")
+    lines = [f"| fault | cases | {' | '.join(kinds)} | {', '.join(bad)} |", "|---" * (len(kinds) + 3) + "|"]
     for name, part in record["parts"].items():
         counts = sum((Counter[str](outcome) for outcome in part["outcomes"].values()), Counter[str]())
-        cells = [FAULTS.get(name, name), f"{sum(counts.values()):,}", *(f"{counts[kind]:,}" for kind in kinds)]
+        cells = [
+            FAULTS.get(name, name),
+            f"{sum(counts.values()):,}",
+            *(f"{counts[kind]:,}" for kind in kinds),
+            str(sum(counts[kind] for kind in bad)),
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -182,27 +187,12 @@ def limits(path: Path) -> str:
     lines = ["| precision | part | GFLOP | ms | its convolutions alone, ms | share of the peak |", "|---" * 6 + "|"]
     for report in record_at(path)["reports"]:
         for part in report["parts"]:
+            if part["fraction"] is None:
+                continue
             alone = "" if part["convolutions"] is None else f"{1000 * part['convolutions']:.0f}"
-            share = "" if part["fraction"] is None else f"{100 * part['fraction']:.0f} %"
+            share = f"{100 * part['fraction']:.0f} %"
             cells = [report["precision"], part["name"], f"{part['flops'] / 1e9:.1f}", f"{1000 * part['seconds']:.1f}"]
             lines.append(f"| {' | '.join([*cells, alone, share])} |")
-    return "\n".join(lines)
-
-
-def growth(path: Path) -> str:
-    """How the cost of a step grows."""
-    lines = ["| what grows | from – to | ms | exponent | MB while it runs | MB kept |", "|---" * 6 + "|"]
-    record = record_at(path)
-    for curve in record["curves"]:
-        first, last = curve["points"][0], curve["points"][-1]
-        pairs = [("seconds", 1e3), ("peak", 1e-6), ("state", 1e-6)]
-        ms, peak, kept = (f"{first[key] * scale:.1f} – {last[key] * scale:.1f}" for key, scale in pairs)
-        sizes, exponent = f"{first['value']:,} – {last['value']:,}", f"{curve['exponents']['seconds']['fitted']:.2f}"
-        lines.append(f"| {curve['axis']} | {sizes} | {ms} | {exponent} | {peak} | {kept} |")
-    large = record["imagenet"]
-    sizes = f"batch {large['batch']}, queues {large['queue']:,} and {large['queue_labeled']:,}"
-    cells = [f"ImageNet: {sizes}", "", f"{1e3 * large['seconds']:.0f}", ""]
-    lines.append(f"| {' | '.join([*cells, *(f'{large[key] / 1e6:.0f}' for key in ('peak', 'state'))])} |")
     return "\n".join(lines)
 
 
@@ -308,7 +298,6 @@ MAKERS = {
     "table": table,
     "bench": bench,
     "limits": limits,
-    "growth": growth,
     "paper": paper,
     "fit": fit,
     "ablation": ablation,
