@@ -115,50 +115,15 @@ def general(records: Records) -> str:
         ours = [fmean(one["given"][part] for one in of_task) for part in ("all", "old", "new")]
         others = [fmean(one["scores"][name]["all"] for one in of_task) for name in names]
         scores = [f"{100 * score:.1f}" for score in (*ours, *others)]
-        rows.append([_title(of_task[0]), _classes(of_task[0]), _range([one["auto"]["clusters"] for one in of_task])])
-        rows[-1] += scores
-    columns = [
-        "",
-        "known + novel",
-        "novel, estimated",
-        "unveil: all",
-        "old",
-        "new",
-        *(f"{name}: all" for name in names),
-    ]
+        numbers = [str(of_task[0]["classes"]["novel"]), _range([one["auto"]["clusters"] for one in of_task])]
+        rows.append([_title(of_task[0]), *numbers, *scores])
+    columns = ["classes", "novel", "estimated", "unveil: all", "old", "new", *(f"{name}: all" for name in names)]
     return _table(columns, rows)
 
 
 def _range(numbers: Sequence[int]) -> str:
     """The lowest and the highest of some numbers; one number where they agree."""
     return "–".join(str(number) for number in sorted({min(numbers), max(numbers)}))
-
-
-def costs(records: Records) -> str:
-    """Seconds and peak memory of each system, as the median over the tasks with the most rows."""
-    of_system: dict[str, list[Record]] = {}
-    for kinds in records.values():
-        for kind in ("given", "auto"):
-            name = "unveil" if kind == "given" else "unveil, number estimated"
-            of_system.setdefault(name, []).extend(one for one in kinds.get(kind, []) if _many(one))
-        for record in kinds.get("peers", []):
-            for name, score in record["scores"].items() if _many(record) else ():
-                of_system.setdefault(name, []).append(score)
-    rows = [
-        [name, f"{_median(some, 'seconds'):.1f}", f"{_median(some, 'peak_mb'):.0f}"]
-        for name, some in of_system.items()
-        if some
-    ]
-    return _table(["", "s", "MB"], rows)
-
-
-def _many(record: Record) -> bool:
-    return int(record["rows"]["unlabeled"]) >= 4000
-
-
-def _median(records: Sequence[Record], key: str) -> float:
-    values = sorted(float(record[key]) for record in records)
-    return values[len(values) // 2]
 
 
 def _ordered(records: Records) -> list[tuple[str, dict[str, list[Record]]]]:

@@ -7,7 +7,7 @@ A page holds `<!-- KIND: NAME -->` … `<!-- end -->`; what stands between the t
     table           results/NAME/ROW-seedN.json, a line for each row
     paper           a table that `unveil paper` wrote to results/paper; `across`: some of them on every data set
     claims          the paper's claims; `parameters`: its six parameter figures; `from-scratch`: training on two cores
-    given, versus, auto, forecasts, general, costs, fit, ablation, counts, dimensions      on own data
+    given, versus, auto, forecasts, general, fit, ablation, counts, dimensions      on own data
     reviewers, continued, review        what simulated reviewers reached, and how quick the review page is
     bench, limits, faults, stability, and the kinds of benchmarks/cluster_tables.py
 
@@ -38,7 +38,7 @@ from benchmarks import (  # noqa: E402
 from unveil.experiments import experiment  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-OWN_DATA = ("given", "versus", "auto", "forecasts", "general", "costs")
+OWN_DATA = ("given", "versus", "auto", "forecasts", "general")
 REVIEW = ("reviewers", "continued", "review")
 BENCHMARKS = ("bench", "limits", "fit", "ablation", "counts", "dimensions", "parameters", "from-scratch")
 KINDS = "|".join(
