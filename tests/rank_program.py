@@ -74,7 +74,7 @@ def training_of(settings: Settings, storage: Storage | None = None) -> Training:
 def trained(method: str, *overrides: str) -> dict[str, Any]:
     """Losses of all steps, queues and features after training with a method."""
     settings = recipe.load("digits", [*COMMON, f"discovery.method={method}", *overrides])
-    training, kept, made = training_of(settings), dict[str, list[dict[str, float]]](), list[Any]()
+    kept, made = dict[str, list[dict[str, float]]](), list[Any]()
     make = stages.make_method
 
     def noted(*given: Any) -> Any:

@@ -83,7 +83,7 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
         for i, name in enumerate(header)
         if name.lower() not in as_text and _mostly_numbers((row[i] for row in sample if i < len(row)), comma[i])
     ]
-    textual = [i for i in range(len(header)) if i not in set(numeric)]
+    textual = sorted(set(range(len(header))) - set(numeric))
     numbers, texts, count = array("d"), [[] for _ in textual], 0  # type: array[float], list[list[str]], int
     with _reading(path) as file:
         rows = csv.reader(file, delimiter=delimiter)

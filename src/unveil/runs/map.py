@@ -77,6 +77,14 @@ def can_use_tsne() -> bool:
     return "openTSNE" in sys.modules or importlib.util.find_spec("openTSNE") is not None
 
 
+def threads(rows: int) -> int:
+    """Threads for t-SNE of so many items, at most what OMP_NUM_THREADS says."""
+    if rows <= ONE_THREAD_ROWS:
+        return 1
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(asked) if asked.isdecimal() and int(asked) > 0 else os.cpu_count() or 1
+
+
 def projected(features: NDArray[np.float32], rows: NDArray[np.int64], dimensions: int) -> NDArray[np.float32]:
     """(n, dimensions): all items, at unit length, projected on the principal directions of the given rows.
 
@@ -132,7 +140,7 @@ def _by_tsne(run: Run, most: int, seed: int) -> Layout:
     fitted = tsne(
         perplexity=min(30.0, (len(sampled) - 1) / 3),
         initialization=start,
-        n_jobs=_threads(len(sampled)),
+        n_jobs=threads(len(sampled)),
         random_state=rng.number(seed, "map") % 2**31,
     ).fit(sampled)
     xy[sample] = np.nan_to_num(np.asarray(fitted, dtype=np.float32))
@@ -151,13 +159,6 @@ def _to_square(xy: NDArray[np.float32]) -> NDArray[np.float32]:
     scale = max(float((high - low).max()), 1e-12)
     square: NDArray[np.float32] = ((xy - (low + high) / 2) / scale * [1, -1] + 0.5).astype(np.float32)
     return np.clip(square, 0, 1)  # rounding
-
-
-def _threads(rows: int) -> int:
-    if rows <= ONE_THREAD_ROWS:
-        return 1
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(asked) if asked.isdecimal() and int(asked) > 0 else os.cpu_count() or 1
 
 
 def _import_tsne() -> Any:
