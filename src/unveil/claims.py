@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-EXPIRES = 120.0
-"""Seconds after which a claim that was not touched is void."""
+EXPIRES = 120.0  # seconds after which a claim that was not touched is void
 
 
 def once(result: Path, make: Callable[[], object], *, expires: float = EXPIRES) -> bool:

@@ -20,8 +20,7 @@ from unveil.files import clear_leftovers, disk_error
 
 LOCK = ".lock"
 FORMAT = 2  # raise it when stored stages of older versions must not be reused
-_ENTRY = re.compile(r"[0-9a-f]{20}")
-"""Names that `identity` gives."""
+_ENTRY = re.compile(r"[0-9a-f]{20}")  # names that `identity` gives
 _KINDS = {
     "embeddings.npy": "embeddings",
     "layout.json": "outputs of a frozen trunk",

@@ -23,8 +23,7 @@ SUFFIXES = (".npz", ".npy")
 _ITEM_KEYS = ("X", "features", "images")
 _LABEL_KEYS = ("y", "labels")
 _TEST_KEYS = ("X_test", "y_test")
-LARGEST = 1e15
-"""Largest absolute value of a vector: sums of squares of larger ones do not fit float32."""
+LARGEST = 1e15  # largest absolute value of a vector: sums of squares of larger ones do not fit float32
 _CHUNK = 1 << 24  # numbers checked at a time, so that a memory-mapped file is not loaded as a whole
 
 

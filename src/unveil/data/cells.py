@@ -11,10 +11,8 @@ from unveil.data.table import Column, Table, texts_column
 from unveil.data.table_columns import arrow_table
 from unveil.errors import UnveilError
 
-FIRST = ("X_pca", "X_scVI", "X_scvi", "X_harmony", "X_emb")
-"""Usual names of vectors of cells, the best known first."""
-MOST_VALUES = 400_000_000
-"""A larger matrix of genes is not read as a whole."""
+FIRST = ("X_pca", "X_scVI", "X_scvi", "X_harmony", "X_emb")  # usual names of vectors of cells, the best known first
+MOST_VALUES = 400_000_000  # a larger matrix of genes is not read as a whole
 INSTALL = "pip install 'unveil[cells]'"
 
 

@@ -21,10 +21,8 @@ Progress = Callable[[int, int | None], None]
 """Called with the number of bytes received so far and, if the server says it, the total."""
 
 _CHUNK = 1 << 18
-MOST_BYTES = 4 * 10**9
-"""Most bytes of a download: every data set of the catalog is smaller."""
-MOST_UNPACKED = 20 * 10**9
-"""Most bytes of what an archive holds."""
+MOST_BYTES = 4 * 10**9  # most bytes of a download: every data set of the catalog is smaller
+MOST_UNPACKED = 20 * 10**9  # most bytes of what an archive holds
 _DROPPED = (ConnectionError, TimeoutError, http.client.HTTPException)
 
 

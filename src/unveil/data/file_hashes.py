@@ -12,10 +12,8 @@ from pathlib import Path
 
 INDEX = "file-hashes.txt"
 """Name of the index in the store: a line for each file that was read, with its status and its hash."""
-UNREADABLE = "unreadable"
-"""The hash of a file that cannot be read now."""
-SETTLED = 2.0
-"""Seconds after which a time stamp is trusted: a change right after the reading could have the same one."""
+UNREADABLE = "unreadable"  # the hash of a file that cannot be read now
+SETTLED = 2.0  # seconds after which a time stamp is trusted: a change right after the reading could have the same one
 _KNOWN: dict[str, str] = {}
 
 

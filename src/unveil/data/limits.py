@@ -5,8 +5,7 @@ import os
 from unveil.errors import UnveilError
 
 MOST_COLUMNS = 1_000_000
-MOST_CELLS = 1_000_000_000
-"""8 GB of numbers."""
+MOST_CELLS = 1_000_000_000  # 8 GB of numbers
 
 
 def check_size(columns: int, cells: int, where: object) -> None:

@@ -23,11 +23,9 @@ from unveil.data.table_files import is_table
 from unveil.data.text_folders import SUFFIX as TEXT
 from unveil.errors import UnveilError
 
-VECTORS = ("vector", "embedding", "features")
-"""Names that a column of vectors in a parquet file may have."""
+VECTORS = ("vector", "embedding", "features")  # names that a column of vectors in a parquet file may have
 SUFFIXES = (".npy", ".npz", *TABLES)
-FILES_PER_SHARD = 1000
-"""Images or texts in a shard: a minute of work, which is what is lost where a worker dies."""
+FILES_PER_SHARD = 1000  # images or texts in a shard: a minute of work, which is what is lost where a worker dies
 Read = Callable[[Path], tuple[Items, tuple[str, ...]]]
 
 

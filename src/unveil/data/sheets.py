@@ -17,8 +17,7 @@ from unveil.data.table_encoding import TableEncoding, fit_table
 from unveil.data.table_files import read_table
 from unveil.errors import UnveilError
 
-LABELS, IDS = ("label", "class"), ("id",)
-"""Usual names of these columns, in lower case."""
+LABELS, IDS = ("label", "class"), ("id",)  # usual names of these columns, in lower case
 
 
 @dataclass(frozen=True, kw_only=True)

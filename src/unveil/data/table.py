@@ -17,12 +17,9 @@ Column = NDArray[Any]
 Kind = Literal["number", "date", "category", "text", "vector", "id", "constant", "empty"]
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "?", "-", "--", "#n/a", "<na>", "nat", "missing"})
 """Texts that stand for a missing value, in lower case."""
-LEAST_ROWS = 20
-"""With fewer rows, nothing is taken for an id."""
-WORDS, LETTERS = 4, 30
-"""Cells of a text column have at least so many words or letters in the mean."""
-DISTINCT = 0.9
-"""Above this share of different values, short texts are ids."""
+LEAST_ROWS = 20  # with fewer rows, nothing is taken for an id
+WORDS, LETTERS = 4, 30  # cells of a text column have at least so many words or letters in the mean
+DISTINCT = 0.9  # above this share of different values, short texts are ids
 SHOWN = 30
 DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y", "%d %b %Y", "%b %d, %Y")
 TIMES = ("", " %H:%M", " %H:%M:%S")

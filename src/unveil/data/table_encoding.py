@@ -18,8 +18,7 @@ from unveil.data.items import Vectors
 from unveil.data.table import Column, Table, as_texts, dates_in, is_missing, kind_of, listed, number_in
 from unveil.errors import UnveilError
 
-MOST_CATEGORIES = 50
-"""Values of a category that get a column of their own; rarer ones have none."""
+MOST_CATEGORIES = 50  # values of a category that get a column of their own; rarer ones have none
 Numbers = NDArray[np.float64]
 
 

@@ -19,10 +19,8 @@ from unveil.errors import UnveilError
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".h5ad")
 DELIMITERS = (",", ";", "\t", "|")
-SAMPLE = 1000
-"""Rows by which columns of numbers are told from others."""
-MOSTLY = 0.9
-"""A column is of numbers if at least this share of its first cells are."""
+SAMPLE = 1000  # rows by which columns of numbers are told from others
+MOSTLY = 0.9  # a column is of numbers if at least this share of its first cells are
 
 
 def is_table(path: Path) -> bool:

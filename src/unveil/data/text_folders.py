@@ -12,8 +12,7 @@ from unveil.errors import UnveilError
 from unveil.files import is_text
 
 SUFFIX = ".txt"
-MOST_BYTES = 1_000_000
-"""A longer file is no text to be read as one item."""
+MOST_BYTES = 1_000_000  # a longer file is no text to be read as one item
 
 
 def holds_texts(folder: Path) -> bool:

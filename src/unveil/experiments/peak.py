@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 Call = Callable[[], object]
-CHUNK = 32
-"""Images of a convolution that is measured in pieces as well as in one: small pieces stay in the cache."""
+CHUNK = 32  # images of a convolution that is measured in pieces as well as in one: small pieces stay in the cache
 
 
 @dataclass(frozen=True)

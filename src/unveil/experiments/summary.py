@@ -14,8 +14,7 @@ from unveil.methods.ranking import RankingSettings
 from unveil.methods.similarity import PairwiseSettings
 from unveil.settings import Settings
 
-SMALL = 0.5
-"""An effect in the paper of fewer points counts as none."""
+SMALL = 0.5  # an effect in the paper of fewer points counts as none
 NO_PAIRS = "–"
 SCORES = ("acc", "nmi", "test_acc", "known_acc", "open_all", "open_old", "open_new")
 

@@ -21,8 +21,7 @@ from unveil.methods.method import Context, Method
 from unveil.models.model import Model
 from unveil.settings import MethodSettings, expect
 
-MOMENTUM = 0.6
-"""Weight of the past in the moving average of predictions."""
+MOMENTUM = 0.6  # weight of the past in the moving average of predictions
 PIECE = 4096  # items whose distances to all centers are computed together
 
 

@@ -17,8 +17,7 @@ from unveil.models.heads import linear_head
 from unveil.models.model import Model
 from unveil.settings import MethodSettings, expect
 
-PSEUDO = 0.05
-"""Final weight of the pseudo-labels, as published."""
+PSEUDO = 0.05  # final weight of the pseudo-labels, as published
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,10 +22,8 @@ from unveil.models.heads import Head, Heads, describe_head, drawn
 from unveil.models.resnet import at_least_float32
 from unveil.tables import build
 
-CHUNK = 16
-"""Images that go through the frozen trunk at a time on a CPU: their activations stay in its cache."""
-FORMAT = 1
-"""Version of the file format; files of newer versions are refused."""
+CHUNK = 16  # images that go through the frozen trunk at a time on a CPU: their activations stay in its cache
+FORMAT = 1  # version of the file format; files of newer versions are refused
 KEY = "unveil model"
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

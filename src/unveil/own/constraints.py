@@ -17,16 +17,12 @@ from unveil.numerics import Labels, Matrix, match_clusters, typicality, unit_row
 from unveil.review.corrections import REJECTED, State
 from unveil.review.decisions import folded_labels
 
-NEIGHBORS = 15
-"""Neighbors of an item that vote on its class."""
-PLACED = 3.0
-"""Votes of an item that a person placed or labeled, where others have one."""
-STAY = 0.3
-"""Votes of an item for its own class, as a share of all."""
+NEIGHBORS = 15  # neighbors of an item that vote on its class
+PLACED = 3.0  # votes of an item that a person placed or labeled, where others have one
+STAY = 0.3  # votes of an item for its own class, as a share of all
 ROUNDS = 5
 SHRINKAGE = 1.0
-ROWS = 50_000
-"""With more items than this nobody votes again: it would take too long."""
+ROWS = 50_000  # with more items than this nobody votes again: it would take too long
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,8 @@ from unveil.errors import UnveilError
 from unveil.files import clear_leftovers
 from unveil.own.shard_jobs import Finished, Job, Worker, do_shard
 
-RESTARTS = 3
-"""How often workers that were killed are replaced without any shard being finished in between."""
-_WORKER: list[Worker] = []
-"""The worker of this process."""
+RESTARTS = 3  # how often workers that were killed are replaced without any shard being finished in between
+_WORKER: list[Worker] = []  # the worker of this process
 
 
 def local(job: Job, shards: list[Shard], out: Path, workers: int, address: str | None) -> Iterator[Finished]:

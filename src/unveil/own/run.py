@@ -41,8 +41,7 @@ from unveil.runs.writer import write
 from unveil.settings import Settings
 from unveil.storage import Storage, identity, locked
 
-MOST_KNOWN = 5000
-"""Labeled items of a data set that are kept in the run directory beside the unlabeled ones."""
+MOST_KNOWN = 5000  # labeled items of a data set that are kept in the run directory beside the unlabeled ones
 KMEANS_INPUT_VALUES = 30_000_000
 """k-means on the inputs is skipped if they have more values than this: it would take too long."""
 

@@ -19,8 +19,7 @@ from unveil.errors import UnveilError
 
 SAMPLE = MOST_ROWS // 2
 """Known rows, and new rows, that are taken of input in shards: as many of each as a fit on vectors trains on."""
-FEW = 20
-"""A class with fewer rows than this in a sample may be missed."""
+FEW = 20  # a class with fewer rows than this in a sample may be missed
 
 
 def read_task_or_sample(known: Path, new: Path | None, columns: Columns = USUAL, sample: int | None = None) -> Task:

@@ -10,8 +10,7 @@ from sklearn.cluster import DBSCAN
 from unveil.discovery.predictor import NEIGHBOR, Predictor
 from unveil.numerics import Matrix
 
-LEAST = 2 * NEIGHBOR
-"""Fewer items are no class, however small the known ones are."""
+LEAST = 2 * NEIGHBOR  # fewer items are no class, however small the known ones are
 
 
 @dataclass(frozen=True, kw_only=True)

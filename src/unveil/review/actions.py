@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from unveil.errors import UnveilError
 
 Rows = NDArray[np.int64]
-REJECTED = -1
-"""The label of items that belong to no class."""
+REJECTED = -1  # the label of items that belong to no class
 QUESTIONS = {"merge": 2, "known": 2, "split": 1}
 """Questions that can be answered with no, and how many classes they are about."""
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)

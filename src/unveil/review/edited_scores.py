@@ -16,10 +16,8 @@ from unveil.review.decisions import corrected_run, decisions, folded_labels
 from unveil.runs.reader import Run
 
 Floats = NDArray[np.float32]
-CLASS_SAMPLE = 1024
-"""Items from which the mean direction of a class is taken."""
-CURVE_SAMPLE = 4000
-"""Items that the curve from margin to confidence is fitted to."""
+CLASS_SAMPLE = 1024  # items from which the mean direction of a class is taken
+CURVE_SAMPLE = 4000  # items that the curve from margin to confidence is fitted to
 PIECE = 4096
 
 

@@ -260,8 +260,7 @@ FOLDERS = ("folders", "fiftyone")
 SUFFIXES = {"folders": "", "fiftyone": "", "coco": ".json", "label-studio": ".json", "cvat": ".xml"}
 WRITTEN = ".unveil-export.json"
 """Names of the files that an export wrote into a folder, so that the next one can replace them."""
-IMAGE_FORMATS = ("folders", "coco", "fiftyone", "cvat")
-"""Formats that refer to image files."""
+IMAGE_FORMATS = ("folders", "coco", "fiftyone", "cvat")  # formats that refer to image files
 
 
 def safe_name(text: str) -> str:

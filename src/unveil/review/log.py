@@ -20,8 +20,7 @@ LAST = "review.last"
 LONGEST_NAME = 200
 FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 """Characters that count as letters, marks or symbols and show nothing."""
-JOINED = ("Lo", "Mn", "Mc", "So", "Sk")
-"""Categories between which a zero-width joiner has a meaning."""
+JOINED = ("Lo", "Mn", "Mc", "So", "Sk")  # categories between which a zero-width joiner has a meaning
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from unveil.runs.reader import Run
 
 WORD = re.compile(r"[^\W\d_]{3,}")
-MOST = 3
-"""Suggestions of each kind, and words or columns in a suggestion."""
+MOST = 3  # suggestions of each kind, and words or columns in a suggestion
 # fmt: off
 USUAL = frozenset({
     "the", "and", "for", "you", "are", "with", "what", "can", "how", "this", "that", "from", "have", "not", "was",
@@ -22,10 +21,8 @@ USUAL = frozenset({
 })
 # fmt: on
 """Words that name nothing: the most usual ones of English, and those of file names."""
-LEAST_SHARE = 0.3
-"""A telling word is in at least this share of the texts of a class."""
-LEAST_DEVIATIONS = 0.7
-"""A telling column differs by at least this many standard deviations."""
+LEAST_SHARE = 0.3  # a telling word is in at least this share of the texts of a class
+LEAST_DEVIATIONS = 0.7  # a telling column differs by at least this many standard deviations
 
 
 class Names:

@@ -24,18 +24,12 @@ YES = {"merge": (5.6, 0.32), "known": (-3.0, 2.0), "split": (-4.2, 0.0)}
 """From the criterion of a question to the probability of yes: slope and middle of a logistic curve."""
 GAIN = {"merge": (0.3, 20.0, 0.09), "known": (0.2, -3.0, 1.7), "split": (0.25, -25.0, 0.0)}
 """From the criterion to the share of the items that yes would change and that it puts right: height, slope, middle."""
-MOVED = 0.3
-"""Of doubtful items that are expected to be wrong, the share that the answer puts right."""
-DOUBTFUL = 12
-"""Items in a question about doubtful ones."""
-CANDIDATES = 48
-"""The least confident items of a class, from which doubtful ones are chosen."""
-DESTINATIONS = 2
-"""Other classes that doubtful items of a class are asked about."""
-SAMPLE = 250
-"""Items of a class that a criterion looks at."""
-FEWEST = 4
-"""Classes with fewer items are not asked about."""
+MOVED = 0.3  # of doubtful items that are expected to be wrong, the share that the answer puts right
+DOUBTFUL = 12  # items in a question about doubtful ones
+CANDIDATES = 48  # the least confident items of a class, from which doubtful ones are chosen
+DESTINATIONS = 2  # other classes that doubtful items of a class are asked about
+SAMPLE = 250  # items of a class that a criterion looks at
+FEWEST = 4  # classes with fewer items are not asked about
 LEAST_KNOWN, USUAL_COSINE = 3, 0.6
 """With fewer known classes than this, neighboring classes are taken to have this cosine."""
 

@@ -11,8 +11,7 @@ from unveil.review.names import Names, free_name
 from unveil.runs.reader import Run
 
 EXAMPLES = 5
-SURE, DOUBTFUL = 0.85, 0.6
-"""Mean confidences from which a class is sure, and below which it is doubtful."""
+SURE, DOUBTFUL = 0.85, 0.6  # mean confidences from which a class is sure, and below which it is doubtful
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,17 +21,13 @@ from unveil.errors import UnveilError
 from unveil.numerics import principal_directions, unit_rows
 from unveil.runs.reader import Run, load
 
-MOST = 5000
-"""Most items that t-SNE is fitted to; every other item is placed among its neighbors."""
+MOST = 5000  # most items that t-SNE is fitted to; every other item is placed among its neighbors
 DIMENSIONS = 50
 """Principal components in which t-SNE looks for neighbors: with more it is slower and the map looks the same."""
 NEIGHBORS = 10
-NEW_SHARE = 0.75
-"""Share of new items among those that t-SNE places, where there are more than `MOST` items."""
-ONE_THREAD_ROWS = 1000
-"""With so few items, threads would wait for each other most of the time."""
-PIECE = 8192
-"""Rows that are read at a time: features are memory-mapped and may be many."""
+NEW_SHARE = 0.75  # share of new items among those that t-SNE places, where there are more than `MOST` items
+ONE_THREAD_ROWS = 1000  # with so few items, threads would wait for each other most of the time
+PIECE = 8192  # rows that are read at a time: features are memory-mapped and may be many
 DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from unveil import checksums, files
 
-SCHEMA = 1
-"""Version of the layout of the directory; the reader refuses others."""
+SCHEMA = 1  # version of the layout of the directory; the reader refuses others
 ITEM_COLUMNS = ("id", "part", "given", "label", "kind", "confidence", "path")
 PREDICTION_COLUMNS = ("id", "label", "kind", "confidence")
 SUMMED = (
@@ -33,8 +32,7 @@ SUMMED = (
     "predictor.safetensors",
 )
 """Files whose checksums are in the record."""
-PICTURE_SIDE = 64
-"""Pictures that came as an array are reduced to at most this many pixels a side."""
+PICTURE_SIDE = 64  # pictures that came as an array are reduced to at most this many pixels a side
 MOST_INPUTS = 20_000_000
 """Input matrices with more values than this are not stored: they are only for display, and may be huge."""
 DEFAULTS: dict[str, Any] = {

@@ -17,12 +17,9 @@ from unveil import ranks
 from unveil.models.heads import start_from_clusters
 from unveil.models.model import Model
 
-RARE = 0.05
-"""A cluster is about to die when it has less than this part of an equal share of the items."""
-ALIKE = 0.98
-"""Features are about to be one point when the mean cosine of two items is above this."""
-MOST = 3
-"""How often the guard acts in one training: what goes wrong again and again is no accident."""
+RARE = 0.05  # a cluster is about to die when it has less than this part of an equal share of the items
+ALIKE = 0.98  # features are about to be one point when the mean cosine of two items is above this
+MOST = 3  # how often the guard acts in one training: what goes wrong again and again is no accident
 CLUSTERS, FEATURES = "clusters", "features"
 MESSAGES = {
     CLUSTERS: "clusters were about to die: the novel head started again from k-means of the features",

@@ -35,8 +35,7 @@ from unveil.training.progress import Bar
 from unveil.training.training import Training
 from unveil.training.trunk_cache import cached_views
 
-_MADE: set[Path] = set()
-"""Stages that this process has trained: nobody needs to be told that they are used again."""
+_MADE: set[Path] = set()  # stages that this process has trained: nobody needs to be told that they are used again
 
 
 def train_or_reuse(

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from unveil.numerics import mean_direction, unit_rows
 from unveil.runs.reader import Run
 
-MOST_PICTURES = 1600
-"""Approximate number of pictures on all cards together: with many clusters each card has fewer."""
+MOST_PICTURES = 1600  # approximate number of pictures on all cards together: with many clusters each card has fewer
 UNUSUAL_COLUMNS = 5
 
 

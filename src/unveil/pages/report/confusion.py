@@ -9,8 +9,7 @@ from unveil.pages.report.text import WIDE, count, escaped, name, percent, table
 from unveil.pages.report.truth import Comparison
 from unveil.runs.reader import Run
 
-MOST_CELLS = 30
-"""With more clusters or classes than this, only the largest confusions are listed."""
+MOST_CELLS = 30  # with more clusters or classes than this, only the largest confusions are listed
 
 
 def section(run: Run, comparison: Comparison, sheet: Sheet) -> str:

@@ -8,14 +8,10 @@ from unveil.pages.report.sprites import Sheet
 from unveil.pages.report.text import SENTENCE, beginning, count, deviations, escaped, name, percent, short
 from unveil.runs.reader import Run
 
-MANY = 60
-"""With more clusters than this, cards are small."""
-STRIP = 9
-"""Pictures in the line of a class on the first screen."""
-TEXTS = 2
-"""Texts in the line of a class on the first screen."""
-NAMES = 6
-"""Items listed on a card where there are no pictures."""
+MANY = 60  # with more clusters than this, cards are small
+STRIP = 9  # pictures in the line of a class on the first screen
+TEXTS = 2  # texts in the line of a class on the first screen
+NAMES = 6  # items listed on a card where there are no pictures
 
 
 def swatch(run: Run, index: int) -> str:

@@ -20,12 +20,9 @@ from unveil.review.edited_scores import reviewed
 from unveil.runs.map import Layout, layout_of
 from unveil.runs.reader import Run, load
 
-LARGEST = 4_900_000
-"""Largest size of the file in bytes; pictures use what the other parts leave."""
-GALLERY_SHARE = 0.45
-"""Share of the bytes for pictures that the cards may use; the map uses the others."""
-GRID = 4095
-"""Coordinates on the map are whole numbers from 0 to this: finer than any screen."""
+LARGEST = 4_900_000  # largest size of the file in bytes; pictures use what the other parts leave
+GALLERY_SHARE = 0.45  # share of the bytes for pictures that the cards may use; the map uses the others
+GRID = 4095  # coordinates on the map are whole numbers from 0 to this: finer than any screen
 EMPTY = Layout(xy=np.zeros((0, 2), dtype=np.float32), sample=np.array([], dtype=np.int64))
 
 

@@ -12,8 +12,7 @@ from unveil.pages.report.text import count, escaped, name, percent, table
 from unveil.pages.report.truth import Comparison
 from unveil.runs.reader import Run
 
-MOST_KNOWN = 60
-"""Known classes whose sizes are shown, the largest ones."""
+MOST_KNOWN = 60  # known classes whose sizes are shown, the largest ones
 MOST_SKIPPED = 50
 
 

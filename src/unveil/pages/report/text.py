@@ -13,11 +13,9 @@ HIDDEN = re.compile(
 """Characters that nobody sees or that change the direction of text."""
 WIDE = 'class="wide" tabindex="0" role="group" aria-label="Table"'
 """Attributes of what scrolls sideways on a small screen, by touch or by keys."""
-NAME = 48
-"""Most characters of a name that are shown."""
+NAME = 48  # most characters of a name that are shown
 
-SENTENCE = 72
-"""Most characters of a text that are shown."""
+SENTENCE = 72  # most characters of a text that are shown
 
 
 def cleaned(text: object) -> str:

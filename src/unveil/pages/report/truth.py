@@ -12,8 +12,7 @@ from unveil.numerics import match_clusters
 from unveil.runs.reader import Run
 from unveil.runs.truth import read_truth
 
-EXAMPLES = 24
-"""Misplaced items that are shown."""
+EXAMPLES = 24  # misplaced items that are shown
 
 
 @dataclass(frozen=True, kw_only=True)

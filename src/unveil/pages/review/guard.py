@@ -18,8 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 KEY_HEADER = "X-Unveil-Key"
-SESSION_PATH = "/api/session"
-"""Trades the code of a link for a session key."""
+SESSION_PATH = "/api/session"  # trades the code of a link for a session key
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "

@@ -14,16 +14,13 @@ from PIL import Image
 from unveil.runs.reader import Run
 from unveil.runs.thumbnails import Thumbnails
 
-SIDES = (112, 224)
-"""Sides of small pictures in pixels: for usual and for high-density screens."""
+SIDES = (112, 224)  # sides of small pictures in pixels: for usual and for high-density screens
 COLUMNS = 8
 MOST_ROWS = 64
 LARGE = 1600
-KEPT = 800
-"""Most small pictures in memory: 120 MB."""
+KEPT = 800  # most small pictures in memory: 120 MB
 UNUSUAL_COLUMNS = 4
-MOST_COLUMNS = 400
-"""Columns of one item that are shown at most."""
+MOST_COLUMNS = 400  # columns of one item that are shown at most
 
 
 class Pictures:

@@ -25,16 +25,12 @@ from unveil.review.names import Names, free_name
 from unveil.review.questions import Questions
 from unveil.runs.reader import Run
 
-PAGE = 20_000
-"""Most items in a response about one class."""
+PAGE = 20_000  # most items in a response about one class
 DOUBTFUL = 12
-LONGEST_TEXT = 400
-"""Characters of a text beside others; the viewer shows all of it."""
-TELLING = 6
-"""Words or columns that set a class or a part apart."""
+LONGEST_TEXT = 400  # characters of a text beside others; the viewer shows all of it
+TELLING = 6  # words or columns that set a class or a part apart
 SHOWN_QUESTIONS = 12
-LEAST_GAIN = 0.5
-"""Questions whose answer is expected to put fewer items right are not asked."""
+LEAST_GAIN = 0.5  # questions whose answer is expected to put fewer items right are not asked
 FIELDS = ("question", "cluster", "clusters", "class", "text", "parts", "rows", "to", "reviewed")
 
 

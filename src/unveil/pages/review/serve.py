@@ -18,8 +18,7 @@ from unveil.review.log import LOG
 from unveil.runs.reader import Run, load
 
 EVERYWHERE = ("0.0.0.0", "::")
-OPENER = "open-review.html"
-"""A page for the browser of the person who started the server, which leads to the address."""
+OPENER = "open-review.html"  # a page for the browser of the person who started the server, which leads to the address
 
 
 def serve(folder: Path, *, host: str, port: int, browser: bool) -> None:
