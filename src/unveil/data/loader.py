@@ -83,11 +83,8 @@ class Loader:
     def epoch(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from step `skip` on."""
         order, together = self._batches(epoch), ranks.current()
-        draws = [
-            Draw(rows, self._seeds(epoch, step), together.part(len(rows)))
-            for step, rows in enumerate(order)
-            if step >= skip
-        ]
+        numbered = list(enumerate(order))[skip:]
+        draws = [Draw(rows, self._seeds(epoch, step), together.part(len(rows))) for step, rows in numbered]
         for step, (draw, views) in enumerate(zip(draws, self.views.stream(draws), strict=True), start=skip):
             y = self.labels[draw.rows]
             known = torch.from_numpy(y[y != UNLABELED]).to(self.device, non_blocking=True)
@@ -115,23 +112,14 @@ class Loader:
         if self.labeled_per_batch is None:
             mixed = generator.permutation(self.rows)
             return [self._labeled_first(mixed[i : i + self.batch]) for i in range(0, len(mixed), self.batch)]
-        labeled = self.rows[self.labels[self.rows] != UNLABELED]
+        labeled = generator.permutation(self.rows[self.labels[self.rows] != UNLABELED])
         unlabeled = self.rows[self.labels[self.rows] == UNLABELED]
-        n_labeled = self.labeled_per_batch
-        labeled_order = generator.permutation(labeled)
-        n_batches = -(-len(labeled_order) // n_labeled)
-        passes = -(-n_batches * (self.batch - n_labeled) // max(len(unlabeled), 1))
-        unlabeled_order = np.concatenate([generator.permutation(unlabeled) for _ in range(passes)] or [unlabeled])
-        n_unlabeled = self.batch - n_labeled
-        return [
-            np.concatenate(
-                [
-                    labeled_order[i * n_labeled : (i + 1) * n_labeled],
-                    unlabeled_order[i * n_unlabeled : (i + 1) * n_unlabeled],
-                ]
-            )
-            for i in range(n_batches)
-        ]
+        n_l, n_u = self.labeled_per_batch, self.batch - self.labeled_per_batch
+        n_batches = -(-len(labeled) // n_l)
+        passes = -(-n_batches * n_u // max(len(unlabeled), 1))
+        unlabeled = np.concatenate([generator.permutation(unlabeled) for _ in range(passes)] or [unlabeled])
+        parts = [(labeled[i * n_l : (i + 1) * n_l], unlabeled[i * n_u : (i + 1) * n_u]) for i in range(n_batches)]
+        return [np.concatenate(part) for part in parts]
 
     def _balanced(self, generator: np.random.Generator, count: int) -> list[Rows]:
         """As many batches as the rows would fill; a class with few items is drawn from again and again."""

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -126,21 +127,15 @@ def number_in(cell: str, *, decimal_comma: bool = False) -> float | None:
     """The number in a cell; None where there is none. NaN where it stands for a missing value."""
     if is_missing(cell):
         return float("nan")
-    try:
+    with suppress(ValueError):
         return float(cell)
-    except ValueError:
-        pass
     text = cell.strip()
-    if decimal_comma and text and _COMMA.fullmatch(text):
-        return _float(re.sub(r"[. \u00a0\u202f']", "", text).replace(",", "."))
-    return float(text.replace(",", "")) if not decimal_comma and _THOUSANDS.fullmatch(text) else None
-
-
-def _float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    if not decimal_comma:
+        return float(text.replace(",", "")) if _THOUSANDS.fullmatch(text) else None
+    with suppress(ValueError):
+        if _COMMA.fullmatch(text):
+            return float(re.sub(r"[. \u00a0\u202f']", "", text).replace(",", "."))
+    return None
 
 
 def kind_of(column: Column) -> Kind:
@@ -171,15 +166,10 @@ def _kind_of_numbers(column: Column) -> Kind:
         return "empty"
     if (there == there[0]).all() and len(column) > 1:
         return "constant"
-    return "id" if numbers_rows(column) else "number"
-
-
-def numbers_rows(column: Column) -> bool:
-    """Whether a column of numbers counts the rows: whole numbers without a gap, each once, or twice in two files."""
     if len(column) < LEAST_ROWS or not (column == np.round(column)).all():
-        return False
-    values, counts = np.unique(column, return_counts=True)
-    return bool(values[-1] - values[0] + 1 == len(values) and counts.max() <= 2)
+        return "number"
+    values, counts = np.unique(column, return_counts=True)  # they count the rows, perhaps of two files
+    return "id" if values[-1] - values[0] + 1 == len(values) and counts.max() <= 2 else "number"
 
 
 def dates_in(column: Column) -> NDArray[np.float64] | None:

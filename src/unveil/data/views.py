@@ -212,9 +212,8 @@ def make_views(
 def _statistics(data: Data, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
     def per_channel(values: tuple[float, ...], key: str) -> Any:
         if len(values) not in (1, channels):
-            raise UnveilError(
-                f"data.{key} has {len(values)} values for images of {channels} channel(s): give 1 or {channels}"
-            )
+            wanted = f"for images of {channels} channel(s): give 1 or {channels}"
+            raise UnveilError(f"data.{key} has {len(values)} values {wanted}")
         return torch.tensor(values * (channels // len(values)), device=device)
 
     return per_channel(data.mean, "mean"), per_channel(data.std, "std")

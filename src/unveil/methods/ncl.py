@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unveil import rng
-from unveil.data.loader import Batch
+from unveil.data.loader import Batch, Rows
 from unveil.losses.contrastive import _neighborhood_contrastive, _supervised_contrastive
 from unveil.losses.mixing import _hard_negatives
 from unveil.methods.baseline import Baseline, base_losses, encode_pair
@@ -58,14 +58,13 @@ class NCL(Baseline):
         config = context.settings_as(NCLSettings)
         self.config, self.seed = config, context.seed
         dim = model.encoder.dim
-        sizes = (
-            min(config.queue, len(context.unlabeled)),
-            min(config.queue_labeled or config.queue, len(context.labeled)),
-        )
-        self.queue_u, self.queue_l = (
-            Queue(size, dim, rng.generator(context.seed, purpose) if config.queue_start == "random" else None)
-            for size, purpose in zip(sizes, ("unlabeled queue", "labeled queue"), strict=True)
-        )
+
+        def queue(most: int, rows: Rows, purpose: str) -> Queue:
+            draw = rng.generator(context.seed, purpose) if config.queue_start == "random" else None
+            return Queue(min(most, len(rows)), dim, draw)
+
+        self.queue_u = queue(config.queue, context.unlabeled, "unlabeled queue")
+        self.queue_l = queue(config.queue_labeled or config.queue, context.labeled, "labeled queue")
         self.k1 = self.neighbors(self.queue_u.size)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
@@ -155,12 +154,8 @@ class NCLWithHNG(NCL):
             cosines,
             to_labeled,
             queues,
-            k_easy=k_easy,
-            k_hard=config.k_hard,
-            rounds=config.rounds,
-            mixes=config.mixes,
+            **config.mixing(k_easy),
             generator=generator,
-            distinct=config.partners == "distinct",
             products=None if self.products is None else self.products.filled(self.queue_u, self.queue_l),
             squares=self._squares(),
         )

@@ -31,10 +31,9 @@ class SimilaritySettings(Stage):
     def __post_init__(self) -> None:
         super().__post_init__()
         expect(self.epochs >= 1, f"epochs is {self.epochs}, and the method needs this stage: give 1 or more")
-        expect(
-            1 <= self.classes_per_batch <= self.batch,
-            f"classes_per_batch is {self.classes_per_batch} in batches of {self.batch}: give 1 to {self.batch}",
-        )
+        count, batch = self.classes_per_batch, self.batch
+        message = f"classes_per_batch is {count} in batches of {batch}: give 1 to {batch}"
+        expect(1 <= count <= batch, message)
 
 
 @dataclass(frozen=True, kw_only=True)
