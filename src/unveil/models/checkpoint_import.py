@@ -55,7 +55,8 @@ class Imported:
 
 def import_checkpoint(source: Path, target: Path, *, heads: bool = True) -> Imported:
     """Write the weights of a published checkpoint as a safetensors file for `encoder.weights`."""
-    state = {ours(name): value.contiguous().float() for name, value in _read(source).items() if _is_weight(value)}
+    tensors = {name: value for name, value in _read(source).items() if isinstance(value, Tensor)}
+    state = {ours(name): value.contiguous().float() for name, value in tensors.items() if value.is_floating_point()}
     first = state.get("trunk.0.0.conv.weight")
     if first is None or first.ndim != 4:
         raise UnveilError(f"{source} has no first convolution 'conv1': give a ResNet-18 of AutoNovel or NCL")
@@ -102,7 +103,3 @@ def _read(source: Path) -> Mapping[str, Any]:
     if not isinstance(content, Mapping) or not all(isinstance(name, str) for name in content):
         raise UnveilError(f"{source} holds no weights by name: save the state_dict() of a model, with torch.save")
     return content
-
-
-def _is_weight(value: object) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()

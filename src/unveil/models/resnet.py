@@ -91,10 +91,8 @@ def groups(
     built, inputs = [], width
     for index, (count, stride) in enumerate(zip(blocks, strides, strict=True)):
         outputs = width * 2**index
-        layers = [
-            Block(inputs if i == 0 else outputs, outputs, stride if i == 0 else 1, shortcut) for i in range(count)
-        ]
-        built.append(nn.Sequential(*layers))
+        later = [Block(outputs, outputs, 1, shortcut) for _ in range(count - 1)]
+        built.append(nn.Sequential(Block(inputs, outputs, stride, shortcut), *later))
         inputs = outputs
     return built
 

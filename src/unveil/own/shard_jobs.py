@@ -22,8 +22,8 @@ class Finished:
     """0: it was done before."""
 
 
-class Worker(Protocol):
-    """Makes a table of a piece of a shard."""
+class Job(Protocol):
+    """What is done to every shard. It is sent to the workers, each of which loads what it needs once."""
 
     def __call__(self, piece: Piece, given: str) -> Any:
         """A pyarrow table with a row for each id."""
@@ -33,18 +33,12 @@ class Worker(Protocol):
         """Items and ids of a file that is no array of vectors."""
         ...
 
-
-class Job(Protocol):
-    """What is done to every shard. It is sent to the workers, and each makes a `Worker` of it once."""
-
-    def worker(self) -> Worker: ...
-
     def describe(self) -> dict[str, Any]:
         """What the results depend on, for the manifest."""
         ...
 
 
-def do_shard(worker: Worker, shard: Shard, out: Path) -> Finished:
+def do_shard(job: Job, shard: Shard, out: Path) -> Finished:
     """Write the result of a shard, unless it is there."""
     import pyarrow.parquet as pq
 
@@ -53,8 +47,8 @@ def do_shard(worker: Worker, shard: Shard, out: Path) -> Finished:
         return counted(target, 0.0)
     with files.replacing(target) as temporary:
         try:
-            for piece in shard.pieces(worker.read):
-                table = worker(piece, str(shard.paths[0]))
+            for piece in shard.pieces(job.read):
+                table = job(piece, str(shard.paths[0]))
                 writer = writer or pq.ParquetWriter(temporary, table.schema, compression="zstd")
                 writer.write_table(table)
         finally:

@@ -43,9 +43,12 @@ class Guard:
         if len(acted) >= MOST or not isinstance(head, nn.Linear):
             return {}
         z = self.features()
-        problem = self._problem(z, head)
-        if problem is None:
+        with torch.no_grad():
+            sizes = torch.bincount(head(z).argmax(dim=1), minlength=head.out_features)
+        alike = self._alike(z) and not self.alike_from_the_start
+        if not alike and int(sizes.min()) >= RARE * len(z) / head.out_features:
             return {}
+        problem = FEATURES if alike else CLUSTERS
         changed = list(head.parameters())
         if problem == FEATURES:
             self.model.encoder.tail.load_state_dict(self.start)
@@ -63,13 +66,6 @@ class Guard:
     def rate(history: list[dict[str, Any]]) -> float:
         """The factor of the learning rate after what was done so far."""
         return float(0.5 ** sum(metrics.get("guard") == FEATURES for metrics in history))
-
-    def _problem(self, z: Tensor, head: nn.Linear) -> str | None:
-        if self._alike(z) and not self.alike_from_the_start:
-            return FEATURES
-        with torch.no_grad():
-            sizes = torch.bincount(head(z).argmax(dim=1), minlength=head.out_features)
-        return CLUSTERS if int(sizes.min()) < RARE * len(z) / head.out_features else None
 
     @staticmethod
     def _alike(z: Tensor) -> bool:

@@ -17,7 +17,7 @@ from unveil.settings import Stage
 from unveil.training import checkpoint
 from unveil.training.guard import Guard
 from unveil.training.interrupt import Interrupt
-from unveil.training.progress import Progress
+from unveil.training.progress import Bar
 from unveil.training.schedule import learning_rate
 
 Metrics = dict[str, Any]
@@ -31,7 +31,7 @@ def train(
     *,
     folder: Path | None,
     every_seconds: float,
-    progress: Progress,
+    progress: Bar,
     after_epoch: Callable[[int], Metrics],
     made_from: str = "",
     guard: Guard | None = None,

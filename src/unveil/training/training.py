@@ -131,9 +131,8 @@ def check_network(settings: Settings, task: Task) -> None:
     views = make_views(few, settings.data, settings.augment, device, machine.workers)
     check(settings, task, views)
     encoder = build_encoder(settings.encoder, views.shape, rng.generator(0, "check"))
-    load_head(
-        linear_head(encoder.dim, max(1, len(task.known)), rng.generator(0, "check")), settings.encoder, "known_head"
-    )
+    head = linear_head(encoder.dim, max(1, len(task.known)), rng.generator(0, "check"))
+    load_head(head, settings.encoder, "known_head")
 
 
 def check(settings: Settings, task: Task, views: Views) -> None:
