@@ -117,7 +117,8 @@ def scale(name: str, data: str) -> Scale:
         raise UnveilError(f"there is no scale '{name}'{suggest(name, table)}")
     if data not in table[name]:
         raise UnveilError(f"'{data}' is not available at the scale {name}{suggest(data, table[name])}")
-    values = {key: tuple(one) if isinstance(one, list) else one for key, one in table[name][data].items()}
+    given = table[name][data]
+    values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
     return Scale(name=name, data=data, **values)
 
 

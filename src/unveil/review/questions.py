@@ -142,7 +142,7 @@ class Questions:
         return cosine, tuple(tuple(rows[part].tolist()) for part in (upper, ~upper))
 
     def _doubtful(
-        self, state: State, rows: dict[int, Rows], novel: list[int], confidence: NDArray[np.float32]
+        self, state: State, rows: dict[int, Rows], novel: list[int], confidence: Matrix
     ) -> Iterable[Question]:
         """The least confident items of each cluster that no person has placed, by the other class nearest to them."""
         means = self._scores.means(state)
@@ -161,14 +161,8 @@ class Questions:
             wrong = [float((1 - confidence[batch]).sum()) for batch in batches]
             for number in np.argsort(wrong)[::-1][:DESTINATIONS].tolist():
                 batch, other = batches[number], others[int(np.unique(nearest)[number])]
-                share = MOVED * wrong[number]
-                yield Question(
-                    kind="doubtful",
-                    clusters=(cluster, other),
-                    probability=share / len(batch),
-                    gain=share,
-                    parts=(tuple(batch.tolist()),),
-                )
+                share, about, parts = MOVED * wrong[number], (cluster, other), (tuple(batch.tolist()),)
+                yield Question(kind="doubtful", clusters=about, probability=share / len(batch), gain=share, parts=parts)
 
     def _known_means(self) -> tuple[list[int], Matrix]:
         """Known classes with labeled items, and their mean directions."""
@@ -176,10 +170,10 @@ class Questions:
         known = [(c, labeled[self._run.labels[labeled] == c]) for c in range(self._run.n_known)]
         known = [(c, members) for c, members in known if len(members)]
 
-        def means() -> Matrix:
-            return np.stack([self._direction(members) for _, members in known])
-
-        return [c for c, _ in known], self._keep(("known means",), means) if known else np.zeros((0, 1), np.float32)
+        if not known:
+            return [], np.zeros((0, 1), np.float32)
+        means = self._keep(("known means",), lambda: np.stack([self._direction(members) for _, members in known]))
+        return [c for c, _ in known], means
 
     def usual_cosine(self) -> float:
         """The mean cosine of a known class with the known class nearest to it: how similar different classes are."""

@@ -49,7 +49,8 @@ def suggestions(run: Run) -> list[Suggestion]:
         rows = np.flatnonzero(run.labels == cluster)
         if not len(rows):
             continue
-        near = _nearest(run, rows, means)
+        here = mean_direction(np.asarray(run.features[rows])) if means else np.zeros(0)
+        near = sorted(((name, float(here @ mean)) for name, mean in means.items()), key=lambda pair: -pair[1])
         given = run.classes[cluster]
         name = given
         if given.startswith("novel-"):  # nobody has named it yet
@@ -80,11 +81,3 @@ def _known_means(run: Run) -> dict[str, NDArray[np.float32]]:
         return {}
     rows = {run.classes[c]: np.flatnonzero(~run.new & (run.labels == c)) for c in range(run.n_known)}
     return {name: mean_direction(np.asarray(run.features[some])) for name, some in rows.items() if len(some)}
-
-
-def _nearest(run: Run, rows: NDArray[np.int64], means: dict[str, NDArray[np.float32]]) -> list[tuple[str, float]]:
-    """Known classes with the cosine to these items, the nearest first."""
-    if not means:
-        return []
-    here = mean_direction(np.asarray(run.features[rows]))
-    return sorted(((name, float(here @ mean)) for name, mean in means.items()), key=lambda pair: -pair[1])

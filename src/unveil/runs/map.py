@@ -10,7 +10,6 @@ import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,7 +115,12 @@ def _sample(new: NDArray[np.bool_], most: int, seed: int) -> NDArray[np.int64]:
 
 
 def _by_tsne(run: Run, most: int, seed: int) -> Layout:
-    tsne = _import_tsne()
+    try:
+        from openTSNE import TSNE
+    except ImportError as error:
+        raise UnveilError(
+            f"the map needs openTSNE ({error}): pip install unveil[review], or leave the map out with --without-map"
+        ) from None
     sample = _sample(run.new, most, seed)
     points = projected(run.features, sample, max(2, min(DIMENSIONS, run.features.shape[1]))).astype(np.float64)
     xy = points[:, :2].astype(np.float32)
@@ -125,10 +129,12 @@ def _by_tsne(run: Run, most: int, seed: int) -> Layout:
     sampled = points[sample]
     start = sampled[:, :2] / max(float(sampled[:, 0].std()), 1e-12)
     start = 1e-4 * (start + 1e-3 * rng.numpy(seed, "map start").standard_normal(start.shape))  # no two at one point
-    fitted = tsne(
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    threads = int(asked) if asked.isdecimal() and int(asked) > 0 else os.cpu_count() or 1
+    fitted = TSNE(
         perplexity=min(30.0, (len(sampled) - 1) / 3),
         initialization=start,
-        n_jobs=_threads(len(sampled)),
+        n_jobs=1 if len(sampled) <= ONE_THREAD_ROWS else threads,
         random_state=rng.number(seed, "map") % 2**31,
     ).fit(sampled)
     xy[sample] = np.nan_to_num(np.asarray(fitted, dtype=np.float32))
@@ -147,23 +153,6 @@ def _to_square(xy: NDArray[np.float32]) -> NDArray[np.float32]:
     scale = max(float((high - low).max()), 1e-12)
     square: NDArray[np.float32] = ((xy - (low + high) / 2) / scale * [1, -1] + 0.5).astype(np.float32)
     return np.clip(square, 0, 1)  # rounding
-
-
-def _threads(rows: int) -> int:
-    if rows <= ONE_THREAD_ROWS:
-        return 1
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(asked) if asked.isdecimal() and int(asked) > 0 else os.cpu_count() or 1
-
-
-def _import_tsne() -> Any:
-    try:
-        from openTSNE import TSNE
-    except ImportError as error:
-        raise UnveilError(
-            f"the map needs openTSNE ({error}): pip install unveil[review], or leave the map out with --without-map"
-        ) from None
-    return TSNE
 
 
 if __name__ == "__main__":

@@ -19,37 +19,16 @@ from unveil import checksums, files
 SCHEMA = 1  # version of the layout of the directory; the reader refuses others
 ITEM_COLUMNS = ("id", "part", "given", "label", "kind", "confidence", "path")
 PREDICTION_COLUMNS = ("id", "label", "kind", "confidence")
-SUMMED = (
-    "config.toml",
-    "items.csv",
-    "predictions.csv",
-    "rows.npz",
-    "features.npy",
-    "pictures.npy",
-    "inputs.npy",
-    "metrics.jsonl",
-    "model.safetensors",
-    "predictor.safetensors",
-)
+ARRAYS, MODELS = ("features.npy", "pictures.npy", "inputs.npy"), ("model.safetensors", "predictor.safetensors")
+SUMMED = ("config.toml", "items.csv", "predictions.csv", "rows.npz", *ARRAYS, "metrics.jsonl", *MODELS)
 """Files whose checksums are in the record."""
 PICTURE_SIDE = 64  # pictures that came as an array are reduced to at most this many pixels a side
 MOST_INPUTS = 20_000_000
 """Input matrices with more values than this are not stored: they are only for display, and may be huge."""
 DEFAULTS: dict[str, Any] = {
-    "name": None,
-    "source": {"kind": "arrays"},
-    "recipe": None,
-    "method": None,
-    "seed": None,
-    "summary": {},
-    "estimate": None,
-    "forecast": None,
-    "metrics": {},
-    "seconds": {},
-    "warnings": [],
-    "skipped": [],
-    "config": {},
-    "environment": {},
+    **{"name": None, "source": {"kind": "arrays"}, "recipe": None, "method": None, "seed": None},
+    **{"summary": {}, "estimate": None, "forecast": None, "metrics": {}, "seconds": {}, "warnings": [], "skipped": []},
+    **{"config": {}, "environment": {}},
 }
 """Keys of record.json that a caller may leave out, and the values that are written then."""
 
@@ -118,13 +97,11 @@ def write(folder: Path, contents: Contents) -> dict[str, Any]:
     files.write(folder / "config.toml", contents.config)
     _write_arrays(folder, contents)
     _write_tables(folder, contents)
-    if contents.texts:
-        files.write_json(folder / "texts.json", list(contents.texts))
-    if contents.words:
-        files.write_json(folder / "words.json", list(contents.words))
+    for name, lines in (("texts", contents.texts), ("words", contents.words)):
+        if lines:
+            files.write_json(folder / f"{name}.json", list(lines))
     if contents.history:
-        lines = (json.dumps(dict(line)) + "\n" for line in contents.history)
-        files.write(folder / "metrics.jsonl", "".join(lines))
+        files.write(folder / "metrics.jsonl", "".join(json.dumps(dict(line)) + "\n" for line in contents.history))
     record: dict[str, Any] = json.loads(json.dumps(_complete(contents)))
     sums = {name: checksums.of_file(folder / name) for name in SUMMED if (folder / name).exists()}
     record = checksums.with_checksum({**record, "checksums": sums})
@@ -154,12 +131,8 @@ def _write_arrays(folder: Path, contents: Contents) -> None:
     def save(name: str, array: NDArray[Any]) -> None:
         files.write_with(folder / name, lambda file: np.save(file, array, allow_pickle=False))
 
-    rows: dict[str, Any] = {
-        "labels": contents.labels.astype(np.int64),
-        "confidence": contents.confidence.astype(np.float32),
-        "typicality": contents.typicality.astype(np.float32),
-        "kmeans": contents.kmeans.astype(np.int64),
-    }
+    types = {"labels": np.int64, "confidence": np.float32, "typicality": np.float32, "kmeans": np.int64}
+    rows: dict[str, Any] = {name: getattr(contents, name).astype(kind) for name, kind in types.items()}
     files.write_with(folder / "rows.npz", lambda file: np.savez(file, **rows))
     if contents.features is not None:
         save("features.npy", contents.features.astype(np.float32, copy=False))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.numerics import mean_direction, unit_rows
+from unveil.numerics import Labels, Matrix, mean_direction, unit_rows
 from unveil.runs.reader import Run
 
 MOST_PICTURES = 1600  # approximate number of pictures on all cards together: with many clusters each card has fewer
@@ -52,9 +52,7 @@ def describe(run: Run) -> list[Cluster]:
     return sorted(clusters, key=lambda cluster: (cluster.size == 0, -cluster.confidence, cluster.index))
 
 
-def _describe(
-    run: Run, index: int, count: int, known: list[NDArray[np.int64]], means: list[NDArray[np.float32]]
-) -> Cluster:
+def _describe(run: Run, index: int, count: int, known: list[Labels], means: list[Matrix]) -> Cluster:
     rows = np.flatnonzero(run.labels == index)
     if len(rows) == 0:
         return Cluster(index=index, name=run.classes[index], size=0, confidence=0.0)
@@ -91,9 +89,8 @@ def unusual_columns(run: Run, rows: NDArray[np.int64]) -> tuple[UnusualColumn, .
     difference = mean - inputs.mean(axis=0, dtype=np.float64)
     units = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
     best = np.argsort(-np.abs(units), kind="stable")[:UNUSUAL_COLUMNS]
-    return tuple(
-        UnusualColumn(column=run.column(int(i)), difference=float(units[i]), mean=float(mean[i])) for i in best
-    )
+    found = ((run.column(int(i)), float(units[i]), float(mean[i])) for i in best)
+    return tuple(UnusualColumn(column=name, difference=units, mean=mean) for name, units, mean in found)
 
 
 def _features(run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -9,8 +9,7 @@ from unveil import rng
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy, clustering_scores, contingency
 from unveil.numerics import match_clusters
-from unveil.runs.reader import Run
-from unveil.runs.truth import read_truth
+from unveil.runs.reader import Run, read_truth
 
 EXAMPLES = 24  # misplaced items that are shown
 
@@ -47,9 +46,8 @@ def compare(run: Run) -> Comparison | None:
     if len(rows) == 0 and rejected:
         return None
     if len(rows) == 0:
-        raise UnveilError(
-            f"{run.folder / 'truth.csv'} has no id of a new item: its column id must hold ids as in predictions.csv"
-        )
+        file = run.folder / "truth.csv"
+        raise UnveilError(f"{file} has no id of a new item: its column id must hold ids as in predictions.csv")
     y, labels = np.array([truth[run.ids[row]] for row in rows]), run.labels[rows]
     classes, clusters = np.unique(y), np.unique(labels)
     counts = contingency(y, labels)

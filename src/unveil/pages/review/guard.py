@@ -127,7 +127,7 @@ def allowed_hosts(host: str, port: int) -> frozenset[str]:
             names = ["localhost", str(address)]
         else:
             names = [str(address)]
-    return frozenset(_with_port(name.lower(), port) for name in names)
+    return frozenset(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in map(str.lower, names))
 
 
 def _own_addresses() -> set[str]:
@@ -144,7 +144,3 @@ def _own_addresses() -> set[str]:
         except OSError:
             continue
     return names
-
-
-def _with_port(name: str, port: int) -> str:
-    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"

@@ -74,19 +74,15 @@ class Review:
 
     def rows_of(self, cluster: int, sort: str, offset: int, limit: int) -> dict[str, Any]:
         with self.log.reading() as state:
-            if cluster != REJECTED and cluster not in state.meanings:
-                raise HTTPException(404, "there is no such class any more")
+            if cluster != REJECTED:
+                self._existing(state, cluster)
             rows = self.summary.ordered(state, cluster, sort)
         part = rows[offset : offset + min(limit, PAGE)]
         return {"total": len(rows), "offset": offset, **self._described(part)}
 
     def _described(self, rows: Any) -> dict[str, Any]:
-        confidence = np.round(self.summary.confidence[rows] * 100).astype(int)
-        return {
-            "rows": rows.tolist(),
-            "confidence": confidence.tolist(),
-            "new": self.run.new[rows].astype(int).tolist(),
-        }
+        confidence, new = np.round(self.summary.confidence[rows] * 100).astype(int), self.run.new[rows].astype(int)
+        return {"rows": rows.tolist(), "confidence": confidence.tolist(), "new": new.tolist()}
 
     def items(self, rows: list[int]) -> list[dict[str, Any]]:
         with self.log.reading() as state:
@@ -190,10 +186,8 @@ class Review:
             accepted = state.labels != REJECTED
         remaining = [[row for row in group if accepted[row]] for group in self.similar_items.duplicates(alike)]
         groups = [group for group in remaining if len(group) > 1]
-        return {
-            "groups": groups,
-            **self._described(np.array([row for group in groups for row in group], dtype=np.int64)),
-        }
+        rows = np.array([row for group in groups for row in group], dtype=np.int64)
+        return {"groups": groups, **self._described(rows)}
 
     def act(self, kind: str, data: dict[str, Any], base: int) -> dict[str, Any]:
         self.log.act(kind, {key: data[key] for key in FIELDS if key in data}, base)
