@@ -34,10 +34,8 @@ _KINDS = {
 class Storage:
     """The directories to write to. Functions that get no `Storage` keep everything in memory."""
 
-    stages: Path
-    """Finished stages and caches, shared by all runs."""
-    run: Path
-    """The run's own directory: checkpoint and metrics of the discovery stage."""
+    stages: Path  # finished stages and caches, shared by all runs
+    run: Path  # the run's own directory: checkpoint and metrics of the discovery stage
 
     def within(self, name: str) -> "Storage":
         """A storage with the same stages and a subdirectory of the run directory."""

@@ -20,10 +20,8 @@ class Remote:
     """A file to download."""
 
     url: str
-    checksum: str
-    """`md5:…` or `sha256:…`, as the publisher or torchvision gives it."""
-    into: str
-    """The folder below the root that it is downloaded or unpacked to."""
+    checksum: str  # `md5:…` or `sha256:…`, as the publisher or torchvision gives it
+    into: str  # the folder below the root that it is downloaded or unpacked to
     unpack: bool = False
 
     @property
@@ -36,8 +34,7 @@ class Location:
     """A location of a data set below the root, and the files that it needs to be complete."""
 
     path: str
-    needs: tuple[str, ...] = ()
-    """Required files or folders in it; a `.gz` of the same name is accepted."""
+    needs: tuple[str, ...] = ()  # required files or folders in it; a `.gz` of the same name is accepted
 
     def missing(self, root: Path) -> Path | None:
         """The first required file or folder that does not exist; None if the data set is complete."""
@@ -53,14 +50,12 @@ class Entry:
 
     name: str
     description: str
-    kind: str
-    """`images` or `files`, as in `Items.kind`."""
+    kind: str  # `images` or `files`, as in `Items.kind`
     read: Callable[[Path], Dataset]
     locations: tuple[Location, ...] = ()
     """Possible locations in order of preference; empty if it comes with an installed package."""
     remotes: tuple[Remote, ...] = ()
-    by_hand: str = ""
-    """How to obtain the data where `get` cannot download it."""
+    by_hand: str = ""  # how to obtain the data where `get` cannot download it
 
     def find(self, root: Path) -> Path | None:
         """The first location at which the data set is complete."""

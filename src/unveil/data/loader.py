@@ -20,12 +20,10 @@ class Batch:
     """One batch. Labeled rows come first, so that both kinds are slices and no step waits for a mask."""
 
     views: tuple[Tensor, ...]
-    y: Tensor
-    """(labeled,): known classes of the first rows."""
+    y: Tensor  # (labeled,): known classes of the first rows
     epoch: int
     step: int
-    rows: Tensor | None = None
-    """(B,): the row of each item in the data set."""
+    rows: Tensor | None = None  # (B,): the row of each item in the data set
     part: slice = field(default_factory=lambda: slice(None))
     """Of processes that train together each has the views of its own part of the batch."""
 
@@ -71,8 +69,7 @@ class Loader:
     """Leave out the labeled rows, for methods that do not use them; order and number of batches stay the same."""
     classes_per_batch: int | None = None
     """Known classes in each batch, with equally many items of each; None: batches are not balanced."""
-    passes: int = 1
-    """How often an epoch goes through the rows."""
+    passes: int = 1  # how often an epoch goes through the rows
     augment_single_view: bool = True
     """Augment the view of single-view stages, even where the first of two views is the clean item."""
 

@@ -34,10 +34,8 @@ class Piece:
     """Some rows of a shard."""
 
     ids: Sequence[str]
-    items: Items
-    """Those that have a value."""
-    present: NDArray[np.bool_]
-    """(n,): which of the ids they are."""
+    items: Items  # those that have a value
+    present: NDArray[np.bool_]  # (n,): which of the ids they are
 
     @staticmethod
     def of(items: Items, ids: Sequence[str]) -> "Piece":
@@ -49,12 +47,9 @@ class Piece:
 class Shard:
     """A part of the input."""
 
-    name: str
-    """The name of its result, without a suffix."""
-    paths: tuple[Path, ...]
-    """Images or texts, or one file of rows."""
-    ids: tuple[str, ...] = ()
-    """Of images or texts."""
+    name: str  # the name of its result, without a suffix
+    paths: tuple[Path, ...]  # images or texts, or one file of rows
+    ids: tuple[str, ...] = ()  # of images or texts
     texts: bool = False
 
     def pieces(self, read: Read = read_new) -> Iterator[Piece]:

@@ -26,10 +26,8 @@ class Columns:
 
     label: str | None = None
     id: str | None = None
-    text: str | None = None
-    """The column that holds texts; it is used alone unless `used` names others."""
-    used: tuple[str, ...] | None = None
-    """The columns to use. None: the text alone, or all that look useful."""
+    text: str | None = None  # the column that holds texts; it is used alone unless `used` names others
+    used: tuple[str, ...] | None = None  # the columns to use. None: the text alone, or all that look useful.
 
     def to_json(self) -> dict[str, Any]:
         """The columns that were named."""
@@ -51,10 +49,8 @@ class Sheet:
     """A table without its label and id."""
 
     table: Table
-    labels: list[str] | None
-    """"" where a row has none; None: there is no such column."""
-    ids: tuple[str, ...]
-    """Empty where there is no such column."""
+    labels: list[str] | None  # "" where a row has none; None: there is no such column
+    ids: tuple[str, ...]  # empty where there is no such column
 
     def __getitem__(self, rows: Any) -> "Sheet":
         labels = None if self.labels is None else [self.labels[row] for row in rows]

@@ -31,8 +31,7 @@ class Table:
     """Named columns with the same number of rows."""
 
     columns: Mapping[str, Column]
-    text: str | None = None
-    """The column that an encoder reads."""
+    text: str | None = None  # the column that an encoder reads
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0

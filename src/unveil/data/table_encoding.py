@@ -28,14 +28,11 @@ class ColumnCode:
 
     name: str
     kind: Literal["number", "date", "category", "vector", "text"]
-    fill: float = 0.0
-    """Takes the place of a missing number: the median."""
+    fill: float = 0.0  # takes the place of a missing number: the median
     mean: float = 0.0
     scale: float = 1.0
-    categories: tuple[str, ...] = ()
-    """A column of zeros and ones for each."""
-    size: int = 1
-    """Numbers of a vector."""
+    categories: tuple[str, ...] = ()  # a column of zeros and ones for each
+    size: int = 1  # numbers of a vector
 
     @property
     def names(self) -> tuple[str, ...]:

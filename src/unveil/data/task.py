@@ -28,20 +28,13 @@ class Task:
 
     name: str
     items: Items
-    labels: NDArray[np.int64]
-    """(n,): the known class of a row as an index into `known`, or -1 where it is unlabeled."""
-    known: tuple[str | int, ...]
-    """The known classes as they were given."""
-    n_novel: int | None = None
-    """The number of novel classes; None: to be estimated."""
-    known_in_unlabeled: bool = False
-    """Unlabeled rows may be of known classes too."""
-    ids: tuple[str, ...] | None = None
-    """A name for each row; None: rows are only numbered."""
-    columns: tuple[str, ...] = ()
-    """Names of the columns of a table."""
-    notes: tuple[str, ...] = ()
-    """Sentences about what was left out or filled in when it was read."""
+    labels: NDArray[np.int64]  # (n,): the known class of a row as an index into `known`, or -1 where it is unlabeled
+    known: tuple[str | int, ...]  # the known classes as they were given
+    n_novel: int | None = None  # the number of novel classes; None: to be estimated
+    known_in_unlabeled: bool = False  # unlabeled rows may be of known classes too
+    ids: tuple[str, ...] | None = None  # a name for each row; None: rows are only numbered
+    columns: tuple[str, ...] = ()  # names of the columns of a table
+    notes: tuple[str, ...] = ()  # sentences about what was left out or filled in when it was read
     test_items: Items | None = None
     test_ids: tuple[str, ...] = ()
 
@@ -104,8 +97,7 @@ class Truth:
     novel: tuple[str, ...]
     unlabeled: NDArray[np.int64]
     """(n_u,): index into `novel` of each unlabeled training row, in the order of `Task.unlabeled`."""
-    test: NDArray[np.int64]
-    """(n_test,): known classes from 0, then the novel ones."""
+    test: NDArray[np.int64]  # (n_test,): known classes from 0, then the novel ones
 
 
 def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:

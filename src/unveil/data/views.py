@@ -38,10 +38,8 @@ class Draw:
 class Views(Protocol):
     """A source of views of items."""
 
-    shape: tuple[int, ...]
-    """Shape of one item as the network sees it."""
-    first_view_clean: bool
-    """Only the second view is augmented."""
+    shape: tuple[int, ...]  # shape of one item as the network sees it
+    first_view_clean: bool  # only the second view is augmented
 
     def __len__(self) -> int: ...
 

@@ -26,8 +26,7 @@ class Where:
     launcher: str | None = None
     plan: Path | None = None
     only: str | None = None
-    command: tuple[str, ...] = ()
-    """Arguments of `unveil paper` that lead to the same plan."""
+    command: tuple[str, ...] = ()  # arguments of `unveil paper` that lead to the same plan
 
     def execute(
         self, todo: list[Run], store: Path, root: Path | None, jobs: int

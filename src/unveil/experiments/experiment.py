@@ -23,8 +23,7 @@ class Row:
     """Mean and, where given, standard deviation in the paper, by column."""
     against: str | None = None
     """The row that it is compared with, where that is not the one of the experiment; an empty name: with none."""
-    value: float | None = None
-    """Its position on the x axis of a curve."""
+    value: float | None = None  # its position on the x axis of a curve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +34,9 @@ class Experiment:
     title: str
     rows: tuple[Row, ...]
     shape: Shape = "table"
-    against: str | None = None
-    """The row that the others are compared with."""
-    data: tuple[str, ...] = ()
-    """The data sets that it is for; none: for all."""
-    inputs: bool = False
-    """Also show k-means on the inputs and on features of unit length."""
+    against: str | None = None  # the row that the others are compared with
+    data: tuple[str, ...] = ()  # the data sets that it is for; none: for all
+    inputs: bool = False  # also show k-means on the inputs and on features of unit length
 
 
 @dataclass(frozen=True, kw_only=True)

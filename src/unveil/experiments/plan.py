@@ -49,8 +49,7 @@ class Plan:
     experiment: Experiment
     scale: Scale
     imbalance: float | None
-    folder: Path
-    """Directory of records, tables and pictures."""
+    folder: Path  # directory of records, tables and pictures
     runs: dict[str, list[Run]]
 
     @property

@@ -28,12 +28,9 @@ class Line:
     mean: dict[str, float]
     spread: dict[str, float]
     seconds: float
-    pairs: str
-    """Its rule for positive pairs."""
-    against: str = ""
-    """The row it is compared with."""
-    differences: tuple[float, ...] = ()
-    """To that row in percent, by seed."""
+    pairs: str  # its rule for positive pairs
+    against: str = ""  # the row it is compared with
+    differences: tuple[float, ...] = ()  # to that row in percent, by seed
     paper: tuple[float, float | None] | None = None
     paper_effect: float | None = None
 

@@ -34,12 +34,9 @@ MOST_PRODUCTS = 100_000_000
 class Negatives:
     """What a query is pushed away from."""
 
-    cosines: Tensor
-    """(B, M): cosines to the queue that take part in the loss."""
-    hard: Tensor | None = None
-    """(B, m): cosines to generated negatives."""
-    to_labeled: Tensor | None = None
-    """(B, M_l): cosines to the labeled queue, where they were computed."""
+    cosines: Tensor  # (B, M): cosines to the queue that take part in the loss
+    hard: Tensor | None = None  # (B, m): cosines to generated negatives
+    to_labeled: Tensor | None = None  # (B, M_l): cosines to the labeled queue, where they were computed
 
 
 class NCL(Baseline):

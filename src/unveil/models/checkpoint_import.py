@@ -45,12 +45,9 @@ HEADS = ("known_head.", "novel_head.")
 class Imported:
     """What was in a file."""
 
-    encoder: str
-    """The encoder it fits: resnet18 or resnet18-imagenet."""
-    heads: dict[str, int]
-    """Classes of each head that was kept, by name."""
-    ignored: tuple[str, ...]
-    """Names that belong to neither encoder nor heads."""
+    encoder: str  # the encoder it fits: resnet18 or resnet18-imagenet
+    heads: dict[str, int]  # classes of each head that was kept, by name
+    ignored: tuple[str, ...]  # names that belong to neither encoder nor heads
 
 
 def import_checkpoint(source: Path, target: Path, *, heads: bool = True) -> Imported:

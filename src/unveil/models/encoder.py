@@ -18,8 +18,7 @@ class Encoder(nn.Module):
 
     config: settings.Encoder | None = None
     """The settings it was built from; None for an encoder that was not made by `build_encoder`."""
-    shape: tuple[int, ...] = ()
-    """Shape of an input item."""
+    shape: tuple[int, ...] = ()  # shape of an input item
 
     def __init__(self, trunk: nn.Module, tail: nn.Module, dim: int) -> None:
         super().__init__()

@@ -26,8 +26,7 @@ from unveil.runs.reader import Run, load
 class NotebookDisplay:
     """Methods of the estimator that show its result."""
 
-    _folder: Path | None = None
-    """Where the estimator was saved or loaded from."""
+    _folder: Path | None = None  # where the estimator was saved or loaded from
 
     def show(self, X: Any = None, *, height: int = 760) -> Any:  # noqa: N803
         """The report with gallery and map, to be displayed in a notebook; it needs nothing from elsewhere.

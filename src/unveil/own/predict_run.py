@@ -25,11 +25,9 @@ class Labels:
     """Labels of the items that can be read."""
 
     label: list[str]
-    kind: list[str]
-    """known, novel or neither."""
+    kind: list[str]  # known, novel or neither
     confidence: NDArray[np.float32]
-    readable: NDArray[np.bool_]
-    """(n,): which of the items these are."""
+    readable: NDArray[np.bool_]  # (n,): which of the items these are
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,8 @@ class Labeler:
     """
 
     predictor: Predictor
-    classes: list[tuple[str, str]]
-    """Name and kind of each class."""
-    names: tuple[str, ...]
-    """The columns that the items of the run had."""
+    classes: list[tuple[str, str]]  # name and kind of each class
+    names: tuple[str, ...]  # the columns that the items of the run had
     columns: Columns
     coverage: float | None = None
     forecast: Forecast | None = None

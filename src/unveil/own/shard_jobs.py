@@ -18,8 +18,7 @@ class Finished:
     name: str
     rows: int
     unreadable: int
-    seconds: float
-    """0: it was done before."""
+    seconds: float  # 0: it was done before
 
 
 class Job(Protocol):

@@ -24,10 +24,8 @@ class Meaning:
     """What the review says about a class: its name, or the known class that a cluster turned out to be."""
 
     name: str
-    named: bool = False
-    """A person gave the name; otherwise it is novel-0, novel-1, …"""
-    known: int | None = None
-    """Index of the known class that the cluster was identified with."""
+    named: bool = False  # a person gave the name; otherwise it is novel-0, novel-1, …
+    known: int | None = None  # index of the known class that the cluster was identified with
     reviewed: bool = False
 
 

@@ -31,10 +31,8 @@ class Change:
     meanings: dict[int, tuple[Meaning | None, Meaning | None]]
     by_hand: tuple[NDArray[np.bool_], NDArray[np.bool_]]
     """Before and after: whether a person moved these rows where they are."""
-    denied: tuple[str, tuple[int, ...]] | None = None
-    """A question that a person answered with no, and its classes."""
-    takes_back: bool = False
-    """The answer is taken back."""
+    denied: tuple[str, tuple[int, ...]] | None = None  # a question that a person answered with no, and its classes
+    takes_back: bool = False  # the answer is taken back
 
 
 class State:
@@ -52,10 +50,8 @@ class State:
         """(n,): a person moved the item where it is."""
         self.denied: set[tuple[str, tuple[int, ...]]] = set()
         """Questions that a person answered with no: merge, known or split, and the classes."""
-        self.rejected_from: Rows = run.labels.copy()
-        """(n,): the class that a rejected item was in."""
-        self.next_number = len(run.classes)
-        """The number of the next new class."""
+        self.rejected_from: Rows = run.labels.copy()  # (n,): the class that a rejected item was in
+        self.next_number = len(run.classes)  # the number of the next new class
         self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
         self._cluster_changed: dict[int, int] = {}
 

@@ -28,13 +28,10 @@ JOINED = ("Lo", "Mn", "Mc", "So", "Sk")  # categories between which a zero-width
 class Entry:
     """A line of the log."""
 
-    number: int
-    """Counted from 1."""
+    number: int  # counted from 1
     time: str
-    kind: str
-    """name, known, merge, split, move, reject, restore, no, accept, undo or redo"""
-    data: dict[str, Any]
-    """What the action is about, for example {"cluster": 12, "text": "fox"}."""
+    kind: str  # name, known, merge, split, move, reject, restore, no, accept, undo or redo
+    data: dict[str, Any]  # what the action is about, for example {"cluster": 12, "text": "fox"}
 
     sum: str = ""
     """Checksum of this entry and, by the sum of the one before, of all earlier ones; "" in logs of older versions."""

@@ -38,16 +38,12 @@ LEAST_KNOWN, USUAL_COSINE = 3, 0.6
 class Question:
     """Something that a person can answer with yes or no."""
 
-    kind: str
-    """merge, known, split or doubtful"""
+    kind: str  # merge, known, split or doubtful
     clusters: tuple[int, ...]
     """The class that it is about, and the one to merge with, the known one, or where doubtful items may belong."""
-    probability: float
-    """Of yes; for doubtful items, the share that is expected to belong to the other class."""
-    gain: float
-    """Items that the answer is expected to put right."""
-    parts: tuple[tuple[int, ...], ...] = ()
-    """Rows of the parts of a split, or the doubtful rows as the only part."""
+    probability: float  # of yes; for doubtful items, the share that is expected to belong to the other class
+    gain: float  # items that the answer is expected to put right
+    parts: tuple[tuple[int, ...], ...] = ()  # rows of the parts of a split, or the doubtful rows as the only part
 
     def to_json(self) -> dict[str, Any]:
         """For the page."""

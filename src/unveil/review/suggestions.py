@@ -18,22 +18,15 @@ SURE, DOUBTFUL = 0.85, 0.6  # mean confidences from which a class is sure, and b
 class Suggestion:
     """A class that could be added."""
 
-    cluster: str
-    """Its name in the run."""
-    name: str
-    """A name to begin with; that of the cluster where nothing tells."""
+    cluster: str  # its name in the run
+    name: str  # a name to begin with; that of the cluster where nothing tells
     size: int
-    confidence: float
-    """Mean over its items."""
-    sure: str
-    """sure, likely or doubtful."""
+    confidence: float  # mean over its items
+    sure: str  # sure, likely or doubtful
     nearest_known: str | None
-    cosine: float | None
-    """Of the mean directions of the two."""
-    examples: tuple[str, ...]
-    """Ids of the items most typical of it, best first."""
-    texts: tuple[str, ...] = ()
-    """The same items as texts, where they are texts."""
+    cosine: float | None  # of the mean directions of the two
+    examples: tuple[str, ...]  # ids of the items most typical of it, best first
+    texts: tuple[str, ...] = ()  # the same items as texts, where they are texts
 
     def to_json(self) -> dict[str, Any]:
         """For a JSON file."""

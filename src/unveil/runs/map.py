@@ -34,10 +34,8 @@ DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 class Layout:
     """A point for every item."""
 
-    xy: NDArray[np.float32]
-    """(n, 2): 0 to 1 from left to right and from top to bottom, as on a screen."""
-    sample: NDArray[np.int64]
-    """Rows that t-SNE placed, in rising order; the report shows these."""
+    xy: NDArray[np.float32]  # (n, 2): 0 to 1 from left to right and from top to bottom, as on a screen
+    sample: NDArray[np.int64]  # rows that t-SNE placed, in rising order; the report shows these
 
 
 def layout_of(run: Run, most: int = MOST, seed: int = 0) -> Layout:

@@ -37,44 +37,30 @@ DEFAULTS: dict[str, Any] = {
 class Contents:
     """Everything about a finished run. Rows (n) are items: those that came with a label, then the new ones."""
 
-    ids: Sequence[str]
-    """(n,): unique."""
-    new: NDArray[np.bool_]
-    """(n,): the item came without a label."""
-    given: Sequence[str]
-    """(n,): the label that the item came with, as text; "" for new items."""
-    labels: NDArray[np.int64]
-    """(n,): the class of each item, an index into `classes`."""
-    classes: Sequence[str]
-    """Names of the classes: known ones first, then novel ones."""
-    n_known: int
-    """How many of `classes` are known."""
+    ids: Sequence[str]  # (n,): unique
+    new: NDArray[np.bool_]  # (n,): the item came without a label
+    given: Sequence[str]  # (n,): the label that the item came with, as text; "" for new items
+    labels: NDArray[np.int64]  # (n,): the class of each item, an index into `classes`
+    classes: Sequence[str]  # names of the classes: known ones first, then novel ones
+    n_known: int  # how many of `classes` are known
     confidence: NDArray[np.float32]
     """(n,): estimated probability that the label is right; 1 for items that came with it."""
-    typicality: NDArray[np.float32]
-    """(n,): cosine to the mean direction of the item's class."""
+    typicality: NDArray[np.float32]  # (n,): cosine to the mean direction of the item's class
     kmeans: NDArray[np.int64]
     """(n,): the label that k-means without training gives. Its clusters are numbered from `n_known` in any order."""
     features: NDArray[np.float32] | None
     """(n, D): the vectors in which the classes were found; None where they were not kept."""
-    paths: Sequence[str] = ()
-    """(n,): image files; "" for an item without one. Empty: no item has one."""
-    pictures: NDArray[np.uint8] | None = None
-    """(n, height, width, channels), where images came as an array."""
-    inputs: NDArray[np.floating[Any]] | None = None
-    """(n, d), where vectors or tables were given."""
-    columns: Sequence[str] = ()
-    """(d,): names of the columns of `inputs`, where they have any."""
-    texts: Sequence[str] = ()
-    """(n,): the items as text, where they are texts. Names of classes are suggested from it."""
+    paths: Sequence[str] = ()  # (n,): image files; "" for an item without one. Empty: no item has one.
+    pictures: NDArray[np.uint8] | None = None  # (n, height, width, channels), where images came as an array
+    inputs: NDArray[np.floating[Any]] | None = None  # (n, d), where vectors or tables were given
+    columns: Sequence[str] = ()  # (d,): names of the columns of `inputs`, where they have any
+    texts: Sequence[str] = ()  # (n,): the items as text, where they are texts. Names of classes are suggested from it.
     words: Sequence[str] = ()
     """(n,): words that fit each image, where the encoder reads words. Names of classes are suggested from them."""
-    truth: Mapping[str, str] | None = None
-    """The true class of new items by id, where it is known."""
+    truth: Mapping[str, str] | None = None  # the true class of new items by id, where it is known
     record: Mapping[str, Any]
     """record.json without the keys that follow from the fields above; `DEFAULTS` fills in missing ones."""
-    config: str
-    """The settings, as TOML."""
+    config: str  # the settings, as TOML
     history: Sequence[Mapping[str, Any]] = ()
     """Metrics by epoch. Empty: a metrics.jsonl that training has written is left as it is."""
 

@@ -29,12 +29,9 @@ class Evaluator:
     """Evaluates a model on the unlabeled training items and on the test split."""
 
     task: Task
-    truth: Truth | None
-    """None where it is unknown: then only diagnostics are computed."""
-    features: Callable[[Rows], Tensor]
-    """Features of training rows, by the current model."""
-    test_features: Callable[[], Tensor] | None
-    """Features of the test split; None where there is none."""
+    truth: Truth | None  # none where it is unknown: then only diagnostics are computed
+    features: Callable[[Rows], Tensor]  # features of training rows, by the current model
+    test_features: Callable[[], Tensor] | None  # features of the test split; None where there is none
     trunk: Callable[[Rows], Tensor] | None = None
     """What the trunk gives for training rows, for pair rules that look there."""
     config: Discovery

@@ -17,8 +17,7 @@ class UnusualColumn:
     """A column of the input in which a cluster differs from all items."""
 
     column: str
-    difference: float
-    """Difference of the means, in standard deviations over all items."""
+    difference: float  # difference of the means, in standard deviations over all items
     mean: float
 
 
@@ -29,17 +28,12 @@ class Cluster:
     index: int
     name: str
     size: int
-    confidence: float
-    """Mean over its items; 0 where it has none."""
-    typical: tuple[int, ...] = ()
-    """Items of highest typicality, best first."""
-    doubtful: tuple[int, ...] = ()
-    """Items of lowest confidence, worst first."""
-    nearest: str | None = None
-    """The known class whose mean direction has the largest cosine to that of the cluster."""
+    confidence: float  # mean over its items; 0 where it has none
+    typical: tuple[int, ...] = ()  # items of highest typicality, best first
+    doubtful: tuple[int, ...] = ()  # items of lowest confidence, worst first
+    nearest: str | None = None  # the known class whose mean direction has the largest cosine to that of the cluster
     cosine: float = 0.0
-    neighbors: tuple[int, ...] = ()
-    """Items of that known class, nearest to the cluster first."""
+    neighbors: tuple[int, ...] = ()  # items of that known class, nearest to the cluster first
     columns: tuple[UnusualColumn, ...] = ()
 
 

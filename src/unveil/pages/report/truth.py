@@ -19,19 +19,14 @@ class Comparison:
     """Clusters against classes, for the new items whose true class is known."""
 
     items: int
-    rejected: int
-    """Items whose true class is known and which a person rejected: they are not counted."""
-    unknown_ids: int
-    """Ids in truth.csv that no new item has."""
+    rejected: int  # items whose true class is known and which a person rejected: they are not counted
+    unknown_ids: int  # ids in truth.csv that no new item has
     scores: dict[str, float]
-    kmeans: float
-    """Accuracy of k-means on the same items."""
+    kmeans: float  # accuracy of k-means on the same items
     clusters: tuple[str, ...]
     classes: tuple[str, ...]
-    counts: NDArray[np.int64]
-    """(clusters, classes), ordered so that matched pairs stand on the diagonal."""
-    matched: int
-    """Number of matched pairs: min(clusters, classes)."""
+    counts: NDArray[np.int64]  # (clusters, classes), ordered so that matched pairs stand on the diagonal
+    matched: int  # number of matched pairs: min(clusters, classes)
     misplaced: tuple[tuple[int, str, str], ...]
     """(row, its class, the class that its cluster is matched to): a random sample."""
 

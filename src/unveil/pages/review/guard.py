@@ -37,10 +37,8 @@ class Access:
 
     def __init__(self, *, port: int, hosts: frozenset[str], used: Callable[[], None] = lambda: None) -> None:
         self.port = port
-        self.hosts = hosts
-        """Values of the Host header, with the port."""
-        self.used = used
-        """Called after a link was used: there is a new one then."""
+        self.hosts = hosts  # values of the Host header, with the port
+        self.used = used  # called after a link was used: there is a new one then
         self._lock = threading.Lock()
         self._code = secrets.token_urlsafe(32)
         self._keys: set[str] = set()

@@ -41,8 +41,7 @@ class Links:
 
     def __init__(self, base: str, folder: Path) -> None:
         self.base = base
-        self.say = False
-        """Print the next address when one was used."""
+        self.say = False  # print the next address when one was used
         self.access: Access | None = None
         self._folder = folder
         self._opener: Path | None = None
