@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from unveil.data.cells import is_saved_dataset, read_cells, read_dataset
-from unveil.data.limits import check_size
-from unveil.data.table import Column, Table, is_missing, number_in, texts_column
+from unveil.data.table import Column, Table, check_size, is_missing, number_in, texts_column
 from unveil.data.table_columns import arrow_table, typed_column, unique_names
 from unveil.errors import UnveilError
 

@@ -1,5 +1,7 @@
 """Losses on the probabilities of a head: pairwise binary cross-entropy and consistency (Sec. 3.1)."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -45,3 +47,11 @@ def consistency(p: Tensor, p_hat: Tensor) -> Tensor:
 
 def _eps(*predictions: Tensor) -> float:
     return HALF_EPS if any(one.dtype == torch.float16 for one in predictions) else EPS
+
+
+def sigmoid_rampup(epoch: float, length: float) -> float:
+    """exp(-5 (1 - t)²) with t = epoch / length clipped to [0, 1]; 1 when `length` is 0."""
+    if length <= 0:
+        return 1.0
+    t = min(max(epoch / length, 0.0), 1.0)
+    return math.exp(-5.0 * (1.0 - t) ** 2)

@@ -22,8 +22,8 @@ from unveil.encoders.preparation import BUILT_IN, LARGE
 from unveil.encoders.stored import Embedding
 from unveil.errors import UnveilError
 from unveil.own import engines
+from unveil.own.engines import Finished, Job, counted
 from unveil.own.predict_run import Labeler, class_kinds
-from unveil.own.shard_jobs import Finished, Job, counted
 from unveil.settings import Machine
 from unveil.storage import fingerprint_file, identity
 

@@ -22,12 +22,11 @@ from unveil.errors import UnveilError
 from unveil.methods.catalog import make_clusterer, make_method, method_class
 from unveil.methods.method import Context, Method
 from unveil.methods.rotation import Rotation
-from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, similarity_of
+from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, Similarity, similarity_of
 from unveil.methods.supervised import Supervised
 from unveil.models.encoder import load_head
 from unveil.models.heads import linear_head, start_from_clusters
 from unveil.models.inference import features
-from unveil.models.similarity import Similarity
 from unveil.numerics import Labels
 from unveil.settings import Stage
 from unveil.training import checkpoint
