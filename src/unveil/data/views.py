@@ -169,15 +169,13 @@ class _Decoder(TorchDataset[list[Tensor] | str]):
         return len(self.draws)
 
     def __getitem__(self, index: int) -> list[Tensor] | str:
-        try:
-            return self._decode(self.draws[index])
-        except UnveilError as error:
-            return str(error)
-
-    def _decode(self, draw: Draw) -> list[Tensor]:
+        draw = self.draws[index]
         views: list[list[Tensor]] = [[] for _ in draw.seeds]
         for place in range(len(draw.rows))[draw.part]:
-            picture = read_image(self.files[draw.rows[place]], at_least=self.config.size or 0)
+            try:
+                picture = read_image(self.files[draw.rows[place]], at_least=self.config.size or 0)
+            except UnveilError as error:
+                return str(error)
             for view, seed in zip(views, draw.seeds, strict=True):
                 # a generator for each row: no row has to be decoded for the draws of another
                 generator = None if seed is None else np.random.default_rng((seed, place))

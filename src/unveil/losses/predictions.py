@@ -17,9 +17,7 @@ def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
     p, q: (B, C) probabilities of the two views; same: (B, B), true where a pair is assumed to share its class.
     """
     eps = _eps(p, q)
-    agreement = (
-        at_least_float32(p) @ at_least_float32(q).T
-    )  # (B, B): the probability that both views fall into one cluster
+    agreement = at_least_float32(p) @ at_least_float32(q).T  # (B, B): probability that both fall into one cluster
     if agreement.numel() == 0:
         return agreement.sum()
     likelihood = agreement.where(same.bool(), (1.0 - agreement).clamp_min(0.0))  # rounding may exceed 1

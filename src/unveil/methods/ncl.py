@@ -146,7 +146,9 @@ class NCLWithHNG(NCL):
         generator = rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device)
         if config.variant:
             return Negatives(*variant(z, cosines, *queues, config, self.k1, generator))
-        to_labeled = z @ queues[1].T
+        to_labeled, squares = z @ queues[1].T, None
+        if self.queue_u.starts_filled and not (self.queue_u.replaced and self.queue_l.replaced):
+            squares = queues[0].square().sum(dim=1), queues[1].square().sum(dim=1)  # random entries have other lengths
         hard = _hard_negatives(
             cosines,
             to_labeled,
@@ -154,7 +156,7 @@ class NCLWithHNG(NCL):
             **config.mixing(k_easy),
             generator=generator,
             products=None if self.products is None else self.products.filled(self.queue_u, self.queue_l),
-            squares=self._squares(),
+            squares=squares,
         )
         return Negatives(cosines, hard, to_labeled.detach())
 
@@ -163,9 +165,3 @@ class NCLWithHNG(NCL):
         if self.products is not None:
             known = None if to_labeled is None else to_labeled[-self.queue_u.size :]  # as many as the queue holds
             self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l, known)
-
-    def _squares(self) -> tuple[Tensor, Tensor] | None:
-        """|u|² and |l|² of the queue entries; None where all are 1."""
-        if not self.queue_u.starts_filled or (self.queue_u.replaced and self.queue_l.replaced):
-            return None
-        return self.queue_u.filled().square().sum(dim=1), self.queue_l.filled().square().sum(dim=1)

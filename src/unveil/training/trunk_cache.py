@@ -56,7 +56,11 @@ def cached_views(
                     continue
                 what = f"{layout.views} views of {len(source):,} items in {layout.dtype}"
                 console.print(f"trunk cache: {layout.bytes / 1e9:.2f} GB, {what}, in {path}", soft_wrap=True)
-                _build(path, layout, source, model, console)
+                sample = _sample(source, model) if layout.dtype == "uint8" else None
+                try:
+                    build(path, layout, _outputs(source, model, layout.views, console), sample)
+                except OSError as error:
+                    raise files.disk_error(error, path) from error
         if layout != wanted:
             tell(
                 f"the trunk cache holds {layout.views} views in {layout.dtype} for lack of room, not {wanted.views} in "
@@ -80,14 +84,6 @@ def _usable(path: Path, tell: Callable[[str], None]) -> bool:
         files.remove(path / "layout.json")
         tell(str(error))
         return False
-
-
-def _build(path: Path, layout: Layout, source: Views, model: Model, console: Console) -> None:
-    sample = _sample(source, model) if layout.dtype == "uint8" else None
-    try:
-        build(path, layout, _outputs(source, model, layout.views, console), sample)
-    except OSError as error:
-        raise files.disk_error(error, path) from error
 
 
 @torch.no_grad()

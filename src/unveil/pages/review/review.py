@@ -131,15 +131,14 @@ class Review:
             words = self.names.telling(state.labels, cluster, TELLING) if self.run.texts else []
             names = self._suggested(state, cluster, [one for one, _ in others if not state.is_novel(one)])
         columns = () if self.run.has_pictures else unusual_columns(self.run, rows)
+        unusual = [(c.column, _readable(c.mean), round(c.difference, 1)) for c in columns]
         return {
             "names": names,
             "words": words,
             "doubtful": rows[::-1][:DOUBTFUL].tolist(),
             "known": None if known is None else {"id": known[0], "cosine": round(known[1], 3)},
             "cluster": None if novel is None else {"id": novel[0], "cosine": round(novel[1], 3)},
-            "columns": [
-                {"column": c.column, "mean": _readable(c.mean), "deviations": round(c.difference, 1)} for c in columns
-            ],
+            "columns": [{"column": name, "mean": mean, "deviations": units} for name, mean, units in unusual],
         }
 
     def _suggested(self, state: State, cluster: int, known: list[int]) -> list[str]:
