@@ -108,7 +108,8 @@ class Loader:
             return self._balanced(generator, self.classes_per_batch)
         if self.labeled_per_batch is None:
             mixed = generator.permutation(self.rows)
-            return [self._labeled_first(mixed[i : i + self.batch]) for i in range(0, len(mixed), self.batch)]
+            batches = [mixed[i : i + self.batch] for i in range(0, len(mixed), self.batch)]
+            return [rows[np.argsort(self.labels[rows] == UNLABELED, kind="stable")] for rows in batches]
         labeled = generator.permutation(self.rows[self.labels[self.rows] != UNLABELED])
         unlabeled = self.rows[self.labels[self.rows] == UNLABELED]
         n_l, n_u = self.labeled_per_batch, self.batch - self.labeled_per_batch
@@ -130,9 +131,6 @@ class Loader:
             drawn = [generator.choice(members[label], max(1, self.batch // count)) for label in chosen]
             batches.append(np.concatenate(drawn))
         return batches
-
-    def _labeled_first(self, rows: Rows) -> Rows:
-        return rows[np.argsort(self.labels[rows] == UNLABELED, kind="stable")]
 
 
 def clean_draws(rows: Rows, size: int) -> list[Draw]:

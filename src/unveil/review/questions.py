@@ -8,6 +8,7 @@ every space of features; so they are taken relative to the cosine that a known c
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,24 +105,20 @@ class Questions:
             other = names[int(cosines.argmax())]
             if state.is_denied("known", (cluster, other)):
                 continue
-
-            def apart(cluster: int = cluster, other: int = other) -> float:
-                members = np.flatnonzero(labeled & (self._run.labels == other))
-                return separation(self._features(rows[cluster]), self._features(members))
-
-            criterion = self._keep(("known", cluster, other, state.changed_at(cluster)), apart)
+            key = ("known", cluster, other, state.changed_at(cluster))
+            members = np.flatnonzero(labeled & (self._run.labels == other))
+            criterion = self._keep(key, partial(self._apart, rows[cluster], members))
             yield _question("known", (cluster, other), criterion, len(rows[cluster]))
+
+    def _apart(self, rows: Rows, others: Rows) -> float:
+        return separation(self._features(rows), self._features(others))
 
     def _splits(self, state: State, rows: dict[int, Rows], novel: list[int]) -> Iterable[Question]:
         """Each cluster in two parts; the criterion is the cosine of the mean directions of the parts."""
         for cluster in novel:
             if state.is_denied("split", (cluster,)):
                 continue
-
-            def divided(cluster: int = cluster) -> tuple[float, tuple[tuple[int, ...], ...]] | None:
-                return self._divided(rows[cluster])
-
-            found = self._keep(("split", cluster, state.changed_at(cluster)), divided)
+            found = self._keep(("split", cluster, state.changed_at(cluster)), partial(self._divided, rows[cluster]))
             if found is None:
                 continue
             cosine, parts = found

@@ -87,6 +87,23 @@ class Run:
         return self._array("inputs.npy")
 
     @cached_property
+    def column_statistics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Mean and standard deviation of the columns of `inputs`; None where there are none."""
+        x = self.inputs
+        if x is None or x.ndim != 2:
+            return None
+        return x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+
+    def column_differences(
+        self, rows: NDArray[Any], mean: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(d,): the mean of rows in each column, and its difference to `mean` in standard deviations over all rows."""
+        assert self.inputs is not None
+        assert self.column_statistics is not None
+        here, deviation = self.inputs[rows].mean(axis=0, dtype=np.float64), self.column_statistics[1]
+        return here, np.divide(here - mean, deviation, out=np.zeros_like(here), where=deviation > 0)
+
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         """(n,): the items as text, from texts.json; empty where they are no texts."""
         return self._lines("texts.json")

@@ -54,7 +54,10 @@ class Guard:
             self.model.encoder.tail.load_state_dict(self.start)
             changed += self.model.encoder.tail.parameters()
             z = self.features()
-        start_from_clusters(head, z, self._clusters(z, head.out_features))
+        points = F.normalize(z, dim=1).cpu().numpy()
+        algorithm = KMeans(min(head.out_features, len(points)), n_init=10, random_state=self.seed)
+        labels = ranks.current().from_first(lambda: algorithm.fit(points).labels_.astype(np.int64))
+        start_from_clusters(head, z, torch.from_numpy(labels).to(z.device))
         for parameter in changed:  # their momentum is that of weights that are gone
             for value in optimizer.state[parameter].values():
                 if isinstance(value, Tensor):
@@ -71,9 +74,3 @@ class Guard:
     def _alike(z: Tensor) -> bool:
         mean = F.normalize(z, dim=1).mean(dim=0)
         return float(mean.square().sum()) > ALIKE  # the mean cosine of all pairs
-
-    def _clusters(self, z: Tensor, count: int) -> Tensor:
-        points = F.normalize(z, dim=1).cpu().numpy()
-        algorithm = KMeans(min(count, len(points)), n_init=10, random_state=self.seed)
-        labels = ranks.current().from_first(lambda: algorithm.fit(points).labels_.astype(np.int64))
-        return torch.from_numpy(labels).to(z.device)

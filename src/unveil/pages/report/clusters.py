@@ -75,16 +75,12 @@ def _describe(run: Run, index: int, count: int, known: list[Labels], means: list
 
 def unusual_columns(run: Run, rows: NDArray[np.int64]) -> tuple[UnusualColumn, ...]:
     """The columns whose mean in these rows is farthest from that of all rows, in standard deviations."""
-    inputs = run.inputs
-    if inputs is None or inputs.ndim != 2:
+    if run.column_statistics is None:
         return ()
-    deviation = inputs.std(axis=0, dtype=np.float64)
-    mean = inputs[rows].mean(axis=0, dtype=np.float64)
-    difference = mean - inputs.mean(axis=0, dtype=np.float64)
-    units = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
+    mean, units = run.column_differences(rows, run.column_statistics[0])
     best = np.argsort(-np.abs(units), kind="stable")[:UNUSUAL_COLUMNS]
     found = ((run.column(int(i)), float(units[i]), float(mean[i])) for i in best)
-    return tuple(UnusualColumn(column=name, difference=units, mean=mean) for name, units, mean in found)
+    return tuple(UnusualColumn(column=name, difference=apart, mean=here) for name, apart, here in found)
 
 
 def _features(run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:

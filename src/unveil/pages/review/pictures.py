@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from unveil.runs.reader import Run
@@ -72,21 +71,13 @@ class Pictures:
         """All columns of an item without a picture, the most unusual first."""
         return self.columns([row], MOST_COLUMNS)[0]
 
-    @cached_property
-    def _statistics(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
-        x = self._run.inputs
-        if x is None:
-            return None
-        x = x.reshape(len(x), -1)
-        return x.mean(axis=0), np.maximum(x.std(axis=0), 1e-12)
-
     def columns(self, rows: list[int], most: int = UNUSUAL_COLUMNS) -> list[list[dict[str, Any]]]:
         """For each item the columns in which it is farthest from the mean of all items."""
-        if self._statistics is None or self._run.inputs is None:
+        if self._run.column_statistics is None or self._run.inputs is None:
             return [[] for _ in rows]
-        mean, deviation = self._statistics
-        x = np.asarray(self._run.inputs[rows]).reshape(len(rows), -1)
-        distance = (x - mean) / deviation
+        mean, deviation = self._run.column_statistics
+        x = np.asarray(self._run.inputs[rows])
+        distance = (x - mean) / np.maximum(deviation, 1e-12)
         best = np.argsort(-np.abs(distance), axis=1, kind="stable")[:, :most]
         return [[self._column(int(c), x[i, c], distance[i, c]) for c in best[i]] for i in range(len(rows))]
 

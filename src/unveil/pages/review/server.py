@@ -138,7 +138,7 @@ def application(run: Run, access: Access) -> Guard:
         ConflictError: _refused(409),
         TroubleError: _trouble,
         UnveilError: explained(_refused(400)),
-        HTTPException: _http,
+        HTTPException: lambda request, error: JSONResponse({"error": error.detail}, error.status_code),
         OSError: explained(_disk),
     }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), access=access)
@@ -154,7 +154,3 @@ def _trouble(request: Request, error: TroubleError) -> Response:
 
 def _disk(request: Request, error: OSError) -> Response:
     return JSONResponse({"error": f"a file cannot be read or written ({error.strerror or error})"}, 503)
-
-
-def _http(request: Request, error: HTTPException) -> Response:
-    return JSONResponse({"error": error.detail}, error.status_code)
