@@ -13,8 +13,7 @@ from unveil.experiments.plan import Plan
 from unveil.metrics import clustering_accuracy, contingency
 from unveil.numerics import match_clusters
 from unveil.runs.map import threads
-from unveil.runs.reader import Run, load
-from unveil.runs.truth import read_truth
+from unveil.runs.reader import Run, load, read_truth
 
 POINTS, EXAMPLES = 2000, 8
 
