@@ -79,7 +79,7 @@ def test_ray_executes_the_runs_of_a_plan_and_tells_which_failed(tmp_path: Path) 
     """Ray's own cluster on this machine, two workers."""
 
     def run(name: str, *overrides: str) -> plan.Run:
-        settings = recipe.load("digits", [*TINY, *overrides])
+        settings = recipe.load("digits", recipe.parse_set([*TINY, *overrides]))
         return plan.Run(name, settings, tmp_path / "records" / f"{name}.json", tmp_path / "runs" / name)
 
     todo = [run("first"), run("second", "seed=1"), run("wrong", "discovery.lr=1e30", "seed=2")]

@@ -59,7 +59,7 @@ def test_texts_of_one_file_become_classes(tickets: Path, tmp_path: Path) -> None
         None,
         out=tmp_path / "run",
         stages=tmp_path / "store",
-        overrides=["rehearsals=0", "data.n_novel=2"],
+        changes={"rehearsals": 0, "data.n_novel": 2},
         encoder="tfidf",
         columns=columns,
         console=QUIET,
@@ -89,7 +89,7 @@ def test_it_is_told_where_texts_are_compared_by_words(
         None,
         out=tmp_path / "run",
         stages=tmp_path / "store",
-        overrides=["rehearsals=0", "data.n_novel=2"],
+        changes={"rehearsals": 0, "data.n_novel": 2},
         columns=Columns(text="message", label="topic"),
         console=QUIET,
     )
@@ -125,7 +125,7 @@ def test_a_mixed_table(tmp_path: Path) -> None:
         )
         truth.append(kind)
     path = write(tmp_path / "all.csv", ["nr", "color", "size", "note", "label"], rows)
-    options = {"stages": tmp_path / "store", "overrides": ["rehearsals=0", "data.n_novel=2"], "console": QUIET}
+    options = {"stages": tmp_path / "store", "changes": {"rehearsals": 0, "data.n_novel": 2}, "console": QUIET}
     record = run_own_data(path, None, out=tmp_path / "run", **options)
     assert record["columns"] == ["color=blue", "color=green", "color=red", "size"]
     assert any("left out: nr" in note for note in record["warnings"])
@@ -182,7 +182,7 @@ def test_a_first_look_takes_a_sample(tmp_path: Path) -> None:
     x, y = blobs(5, 40)
     np.savez(tmp_path / "known.npz", X=x[y < 3], y=y[y < 3])
     np.save(tmp_path / "new.npy", x[y >= 3])
-    options = {"stages": tmp_path / "s", "overrides": ["data.n_novel=2", "rehearsals=0"], "console": QUIET}
+    options = {"stages": tmp_path / "s", "changes": {"data.n_novel": 2, "rehearsals": 0}, "console": QUIET}
     record = run_own_data(tmp_path / "known.npz", tmp_path / "new.npy", out=tmp_path / "run", sample=50, **options)
     assert (record["items"]["known"], record["items"]["new"]) == (50, 50)
     assert record["source"]["sample"] == 50

@@ -166,7 +166,7 @@ def test_a_discovery_step_on_cached_trunk_outputs(name: str, monkeypatch: pytest
 
 
 def method_of(model: Model, overrides: list[str]) -> Method:
-    resolved = recipe.load("digits", overrides, defaults=[*SMALL, *NOW])
+    resolved = recipe.load("digits", recipe.parse_set(overrides), defaults=recipe.parse_set([*SMALL, *NOW]))
     generator = torch.Generator().manual_seed(0)
     name = resolved.discovery.method
     context = Context(

@@ -49,8 +49,8 @@ def run(
     from unveil import recipe as recipes
 
     given = {"seed": seed, "machine.cache_gb": cache_gb}
-    overrides = [*(set_ or []), *(f"{key}={value}" for key, value in given.items() if value is not None)]
-    settings = recipes.load(recipe, overrides)  # before torch is imported: a mistyped key is reported at once
+    changes = recipes.parse_set(set_ or []) | {key: value for key, value in given.items() if value is not None}
+    settings = recipes.load(recipe, changes)  # before torch is imported: a mistyped key is reported at once
 
     from unveil.own.directories import default_folder
     from unveil.own.run import run_recipe
@@ -235,7 +235,7 @@ def bench(
     """
     from unveil import recipe as recipes
 
-    settings = recipes.load(recipe, [*(set_ or []), f"machine.device={device}"])
+    settings = recipes.load(recipe, {**recipes.parse_set(set_ or []), "machine.device": device})
 
     from rich.console import Console
 

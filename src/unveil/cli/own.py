@@ -165,16 +165,16 @@ def discover(
 
     chosen: dict[str, Any] = {
         "data.n_novel": number,
-        "data.known_in_unlabeled": "true" if known_in_unlabeled else None,
-        "data.vector_scaling": None if scaling == "auto" else f'"{scaling}"',  # in quotes: "none" is a word
+        "data.known_in_unlabeled": True if known_in_unlabeled else None,
+        "data.vector_scaling": None if scaling == "auto" else scaling,
         "discovery.method": method,
         "rehearsals": rehearsals,
         "seed": common.seed,
         "machine.device": common.device,
     }
-    overrides = [*(f"{key}={value}" for key, value in chosen.items() if value is not None), *(set_ or [])]
+    changes = {key: value for key, value in chosen.items() if value is not None} | recipes.parse_set(set_ or [])
     if recipe is not None:
-        recipes.load(recipe, overrides)  # reports a mistake before anything is read
+        recipes.load(recipe, changes)  # reports a mistake before anything is read
 
     from unveil.own.run import run_own_data
     from unveil.storage import default_store
@@ -187,7 +187,7 @@ def discover(
         out=folder,
         stages=common.store or default_store(),
         recipe_name=recipe,
-        overrides=overrides,
+        changes=changes,
         encoder=common.encoder,
         columns=common.named_columns(),
         sample=sample,

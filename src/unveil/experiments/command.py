@@ -135,6 +135,7 @@ def _announce(planned: plan.Plan, todo: list[plan.Run], estimates: list[float | 
     for run, seconds in zip(todo, estimates, strict=True):
         row = rows[run.record]
         about = "?" if seconds is None else f"{seconds:.0f} s"
-        table.add_row(f"{row.name}, seed {run.settings.seed}", " ".join(row.set), about)
+        changes = " ".join(f"{key}={value}" for key, value in row.changes.items())
+        table.add_row(f"{row.name}, seed {run.settings.seed}", changes, about)
     console.print(table)
     console.print(plan.total(estimates), soft_wrap=True)

@@ -1,6 +1,6 @@
 """Estimates on own data without a discovery: the number of novel classes, and the accuracy to expect."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from unveil.encoders.preparation import GRADIENTS, Preparation
 from unveil.errors import UnveilError
 from unveil.own.options import own_settings
 from unveil.own.sampled_task import read_task_or_sample
+from unveil.recipe import NOTHING
 from unveil.settings import Settings
 
 
@@ -52,8 +53,8 @@ def rehearse_known(
 ) -> Forecast:
     """Hide classes of KNOWN and discover them again; rows without a label are not used."""
     task = read_task(known, None, columns)
-    overrides = [f"rehearsals={rehearsals}", *([] if method is None else [f"discovery.method={method}"])]
-    encoded, settings = _encoded(task.take(task.labeled), overrides=overrides, **options)
+    changes = {"rehearsals": rehearsals, **({} if method is None else {"discovery.method": method})}
+    encoded, settings = _encoded(task.take(task.labeled), changes=changes, **options)
     classes = len(encoded.known)
     if classes < LEAST_CLASSES:
         raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")
@@ -71,14 +72,14 @@ def rehearse_known(
 
 
 def _encoded(
-    task: Task, *, encoder: str, seed: int, device: str, stages: Path, overrides: Sequence[str] = ()
+    task: Task, *, encoder: str, seed: int, device: str, stages: Path, changes: Mapping[str, Any] = NOTHING
 ) -> tuple[Task, Settings]:
     """The task with its items as vectors, as a discovery would see them."""
     console = Console(stderr=True, markup=False)
-    overrides = [*overrides, f"seed={seed}", f"machine.device={device}"]
-    settings = own_settings(task.items, None, overrides, encoder=encoder)
+    changes = {**changes, "seed": seed, "machine.device": device}
+    settings = own_settings(task.items, None, changes, encoder=encoder)
     if settings.data.encoder is None and task.items.are_images:  # an encoder would have to be trained first
-        settings = own_settings(task.items, None, overrides, encoder=GRADIENTS)
+        settings = own_settings(task.items, None, changes, encoder=GRADIENTS)
     return encode(task, settings, stages, console).task, settings
 
 

@@ -27,7 +27,7 @@ from unveil.own import inputs as input_checks
 from unveil.own import saved_estimator
 from unveil.own.notebook import NotebookDisplay
 from unveil.own.options import encoder_warning, own_settings
-from unveil.own.parameters import check_parameters
+from unveil.own.parameters import check_parameters, plain
 from unveil.own.updates import LEAST, Update, largest_group
 from unveil.settings import Settings
 
@@ -166,19 +166,17 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         """One settings object from the recipe and the parameters."""
         chosen: dict[str, Any] = {
             "data.n_novel": None if self.n_novel == "auto" else self.n_novel,
-            "data.known_in_unlabeled": "true" if self.known_in_unlabeled else None,
-            "data.vector_scaling": None
-            if self.scaling == "auto"
-            else f'"{self.scaling}"',  # in quotes: "none" is a word
+            "data.known_in_unlabeled": True if self.known_in_unlabeled else None,
+            "data.vector_scaling": None if self.scaling == "auto" else self.scaling,
             "discovery.method": None if self.method == "auto" else self.method,
             "discovery.steps": self.steps,
             "rehearsals": self.rehearsals,
             "machine.device": self.device,
             "seed": ranks.current().from_first(lambda: _seed(self.random_state)),
         }
-        overrides = [f"{key}={value}" for key, value in chosen.items() if value is not None]
+        changes = {key: plain(value) for key, value in chosen.items() if value is not None}
         name = None if self.recipe is None else str(self.recipe)
-        return own_settings(items, name, overrides, encoder=self.encoder, any_labels=any_labels)
+        return own_settings(items, name, changes, encoder=self.encoder, any_labels=any_labels)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
