@@ -20,6 +20,7 @@ from unveil import recipe
 from unveil.errors import UnveilError
 from unveil.experiments import command, maps, output, plan
 from unveil.experiments import experiment as experiments
+from unveil.experiments.options import PaperOptions
 from unveil.experiments.plan import title_of
 from unveil.experiments.summary import Line, pair_rule, plain_kmeans, summarize
 from unveil.methods.dtc import DTCSettings
@@ -292,18 +293,14 @@ def test_a_table_of_the_runs_that_are_done(folder: Path, tmp_path: Path) -> None
     some = plan.make_plan(found.experiment, experiments.scale("desk", "digits"), 1, out=tmp_path, runs=tmp_path)
     (copy := some.runs["baseline"][0].record).parent.mkdir(parents=True)
     copy.write_text(baseline.record.read_text())
-    options = {"seeds": 1, "imbalance": None, "jobs": 1, "dry_run": False, "root": None, "store": None}
-    console = Console(quiet=True)
-    rows = command.run(
-        "table3", data="digits", scale="desk", show=True, out=tmp_path, runs=tmp_path, console=console, **options
-    )
+    options = PaperOptions(data="digits", seeds=1, out=tmp_path, runs=tmp_path)
+    rows = command.run("table3", replace(options, show=True), Console(quiet=True))
     assert [row[""] for row in rows] == ["baseline"]
     assert not list(tmp_path.rglob("config.toml"))
     for run in some.missing():
         run.record.write_text(baseline.record.read_text())
     done = Console(record=True)
-    dry = {**options, "dry_run": True}
-    command.run("table3", data="digits", scale="desk", out=tmp_path, runs=tmp_path, console=done, **dry)
+    command.run("table3", replace(options, dry_run=True), done)
     assert done.export_text().strip().endswith("10 of 10 runs are done")  # nothing to run: no table, no estimate
 
 

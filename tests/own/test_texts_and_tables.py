@@ -14,6 +14,7 @@ from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.own.continue_run import continue_run
 from unveil.own.estimates import count_classes, rehearse_known
+from unveil.own.parameters import FileOptions
 from unveil.own.predict_run import predict_run
 from unveil.own.run import run_own_data
 from unveil.runs.reader import load
@@ -98,10 +99,9 @@ def test_it_is_told_where_texts_are_compared_by_words(
 
 
 def test_the_number_and_the_forecast_for_texts(tickets: Path, tmp_path: Path) -> None:
-    options = {"encoder": "tfidf", "seed": 0, "device": "cpu", "stages": tmp_path}
-    columns = Columns(text="message", label="topic")
-    assert count_classes(tickets, None, columns=columns, **options).number >= 1
-    forecast = rehearse_known(tickets, n_novel=2, method=None, rehearsals=1, columns=columns, **options)
+    options = FileOptions(encoder="tfidf", device="cpu", store=tmp_path, text="message", label="topic")
+    assert count_classes(tickets, None, options).number >= 1
+    forecast = rehearse_known(tickets, options, {"rehearsals": 1}, n_novel=2)
     assert len(forecast.rehearsals) == 1
 
 
