@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import HDBSCAN, KMeans, SpectralClustering
+from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.mixture import GaussianMixture
 from sklearn.semi_supervised import LabelSpreading
 
@@ -17,8 +17,6 @@ from unveil.numerics import unit_rows
 
 Vectors = NDArray[np.float32]
 Labels = NDArray[np.int64]
-MOST_SPECTRAL = 10_000
-"""Rows above which spectral clustering is left out."""
 
 
 def usual_scaling(x: Vectors, kind: str) -> Vectors:
@@ -47,13 +45,6 @@ def gaussian_mixture(x: Vectors, clusters: int, seed: int) -> Labels:
     return mixture.fit_predict(rows)
 
 
-def spectral(x: Vectors, clusters: int, seed: int) -> Labels:
-    fitted = SpectralClustering(clusters, affinity="nearest_neighbors", n_neighbors=15, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return fitted.fit_predict(x)
-
-
 def evoc(x: Vectors, clusters: int, seed: int) -> Labels:
     """Finds its own number of clusters."""
     from evoc import EVoC
@@ -73,13 +64,15 @@ def umap_places(x: Vectors, seed: int, y: Labels | None = None) -> Vectors:
 Cluster = Callable[[Vectors, int, int], Labels]
 ON_VECTORS: dict[str, Cluster] = {
     "k-means": kmeans,
-    "Gaussian mixture": gaussian_mixture,
-    "spectral": spectral,
     "EVoC": evoc,
 }
-ON_UMAP: dict[str, Cluster] = {"UMAP + k-means": kmeans, "UMAP + HDBSCAN": hdbscan}
+ON_UMAP: dict[str, Cluster] = {
+    "UMAP + k-means": kmeans,
+    "UMAP + Gaussian mixture": gaussian_mixture,
+    "UMAP + HDBSCAN": hdbscan,
+}
 ON_UMAP_WITH_LABELS: dict[str, Cluster] = {"UMAP with labels + k-means": kmeans}
-PEERS = ("k-means", "UMAP + k-means", "UMAP + HDBSCAN", "UMAP with labels + k-means", *list(ON_VECTORS)[1:])
+PEERS = ("k-means", "UMAP + k-means", "UMAP + Gaussian mixture", "UMAP with labels + k-means", "UMAP + HDBSCAN", "EVoC")
 FIND_THEIR_NUMBER = ("UMAP + HDBSCAN", "EVoC")
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unveil.discovery.forecast import BETTER, Forecast, calibration_curve
+from unveil.discovery.forecast import CONSENSUS, MOST, TRAINED, Forecast, calibration_curve
 
 
 def test_confidence_is_worth_what_it_was_in_rehearsal() -> None:
@@ -26,14 +26,14 @@ def rehearsed(*pairs: tuple[float, float], counted: bool = False, hidden: int = 
 
 def test_a_forecast_in_words_and_in_json() -> None:
     forecast = rehearsed((0.9, 0.95), counted=True).expected(8, 0.95)
-    assert forecast.accuracy == pytest.approx(np.sin(np.arcsin(0.9**0.5) + BETTER) ** 2)
+    assert forecast.accuracy == pytest.approx(np.sin(np.arcsin(0.9**0.5) + TRAINED.intercept) ** 2)
     assert forecast.low is not None
     assert forecast.high is not None
     assert 0.75 < forecast.low < 0.9 < forecast.high < 0.99
     assert forecast.accuracy - forecast.low > forecast.high - forecast.accuracy  # there is more room below
     assert forecast.sentence() == (
-        f"Expected accuracy 92 % (90 % interval {100 * forecast.low:.0f}-{100 * forecast.high:.0f} %), from 1 "
-        "rehearsal on hidden known classes. The number of classes is an estimate, and this includes its error."
+        f"Probably 92 % correct; could be {100 * forecast.low:.0f} to {100 * forecast.high:.0f} %. "
+        "The number of classes is an estimate, and this includes its error."
     )
     assert Forecast.from_json(json.loads(json.dumps({**forecast.to_json(), "spread": 0.1}))) == forecast
     assert forecast.mean_accuracy("a") == 0.9
@@ -66,7 +66,6 @@ def test_rehearsals_that_differ_widen_the_interval_until_the_accuracy_is_hardly_
     assert wide.low is not None
     assert wide.low < narrow.low - 0.1
     assert wide.hardly_known
-    assert "The accuracy is hardly known: " in wide.sentence()
     assert not rehearsed((0.99, 0.99)).expected(8, 0.99).hardly_known
 
 
@@ -96,3 +95,24 @@ def test_without_a_forecast_the_reason_is_told() -> None:
     assert forecast.low is forecast.high is None
     assert forecast.sentence() == "The accuracy cannot be forecast: no rehearsals were asked for."
     np.testing.assert_array_equal(forecast.calibrated(np.array([0.3], dtype=np.float32)), [np.float32(0.3)])
+
+
+def test_agreement_alone_is_a_forecast_too() -> None:
+    forecast = Forecast(candidate="a", from_consensus=True)
+    assert forecast.expected(5).accuracy is None
+    low, high = (forecast.expected(5, value) for value in (0.5, 0.9))
+    assert low.accuracy is not None
+    assert high.accuracy is not None
+    assert CONSENSUS.without is not None
+    assert high.accuracy == pytest.approx(0.9, abs=0.05)
+    assert low.accuracy < 0.6
+    assert forecast.expected(5, 1.0).accuracy == pytest.approx(MOST)  # nobody is promised everything
+
+
+def test_the_mean_confidence_is_the_forecast() -> None:
+    certainty = np.random.default_rng(0).uniform(0.2, 1, 500).astype(np.float32)
+    forecast = replace(Forecast(candidate="a", from_consensus=True), accuracy=0.8).calibrated_by(certainty)
+    confidence = forecast.calibrated(certainty)
+    assert confidence.mean() == pytest.approx(0.8, abs=0.01)
+    assert (np.argsort(certainty, kind="stable") == np.argsort(confidence, kind="stable")).mean() > 0.9
+    assert forecast.calibrated(np.zeros(1, dtype=np.float32)) >= 0

@@ -171,8 +171,7 @@ def test_the_novel_head_may_start_from_clusters_of_the_neighbor_graph(tmp_path: 
     started = go(tmp_path, *plain, *start, name="started")
     kmeans = go(tmp_path, *plain, "discovery.novel_head=kmeans", *start[1:], name="kmeans")
     accuracies = [record["metrics"]["acc"] for record in (consensus, started, kmeans)]
-    assert accuracies[0] > accuracies[2] + 0.02  # without training each keeps the accuracy of its start
-    assert abs(accuracies[1] - accuracies[0]) < abs(accuracies[1] - accuracies[2])
+    assert accuracies[0] > accuracies[1] > accuracies[2] + 0.02  # untrained; a linear head cannot follow all clusters
     stored = content(tmp_path / "store")
     go(tmp_path, *plain, *start, "discovery.method=baseline", name="again")
     assert content(tmp_path / "store") == stored

@@ -84,7 +84,7 @@ def demo(*, out: Path | None = None, seed: int = 0, json: AsJson = False) -> Non
 
     rows = compare(seed, out, Console(quiet=json))
     if json:
-        print_json([row.__dict__ for row in rows])
+        print_json([row._asdict() for row in rows])
     elif out is not None:
         print(f"Look at it: unveil report {out}, or unveil review {out}")
 

@@ -41,6 +41,8 @@ REHEARSED_ROWS = 600
 PER_CLASS = 12
 AVERAGE = "average linkage"
 """The kind of partition whose clusters may be of any size. k-means splits large classes and joins small ones."""
+SHARPNESS = 0.5
+"""Logarithm of the weight for one standard deviation of the evidence: all are heard, the better ones more."""
 UNEVEN, UNEVEN_SCALE = 0.015, 0.005
 LEAST_UNEVEN, MOST_UNEVEN = -1.0, 4.0
 """Where the sizes that k-means finds are less even than those of hidden known classes by more than the first (entropy
@@ -203,7 +205,7 @@ def evidence_weights(
     score = _standardized(agreement)
     if len(rehearsed):
         score = score + _standardized(rehearsed.mean(axis=0))
-    score = _standardized(score)
+    score = SHARPNESS * _standardized(score)
     if len(rehearsed):
         score[of_any_size] += np.clip((unevenness - UNEVEN) / UNEVEN_SCALE, LEAST_UNEVEN, MOST_UNEVEN)
     weights = np.exp(score - score.max())

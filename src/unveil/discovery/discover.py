@@ -90,11 +90,16 @@ def discover(
         notes += warn_of_known_classes(smaller, counted, settings.seed)
 
     # The clusters that training starts from, and the candidates that are compared.
-    clusters_vectors = isinstance(learner, VectorLearner) and settings.discovery.method in CLUSTERERS
+    options = candidates(settings)
+    clusters_vectors = isinstance(learner, VectorLearner) and options[-1].method in CLUSTERERS
+    options = options[-1:] if clusters_vectors else options
     start = None
-    if smaller.known_in_unlabeled or (settings.compare and not clusters_vectors):
+    if (
+        smaller.known_in_unlabeled
+        or not (task.known or clusters_vectors)
+        or (settings.compare and not clusters_vectors)
+    ):
         start = start_clusters(smaller, points, settings.seed, recognized)
-    options = candidates(settings)[-1:] if clusters_vectors else candidates(settings)
     if start is not None:
         options = tuple(fitted_to_sizes(one, start.labels, settings) for one in options)
 
@@ -267,7 +272,11 @@ class _Finished:
             labels, certainty = self._of_the_fit(rows, labels, certainty)
         new = task.labels[rows] == UNLABELED
         confidence = certainty.copy()
-        confidence[new] = forecast.calibrated(certainty[new])
+        if new.any():
+            forecast = forecast.expected(predictor.n_novel, float(certainty[new].mean()))
+            if forecast.from_consensus:
+                forecast = forecast.calibrated_by(certainty[new])
+            confidence[new] = forecast.calibrated(certainty[new])
         return Result(
             predictor=predictor,
             labels=labels,
@@ -275,7 +284,7 @@ class _Finished:
             confidence=confidence,
             typicality=typicality,
             features=np.concatenate(kept) if kept else None,
-            forecast=forecast.expected(predictor.n_novel, float(certainty[new].mean())) if new.any() else forecast,
+            forecast=forecast,
             history=[] if self.fitted is None else self.fitted.history,
             seconds=self.learner.seconds,
             cache=self.learner.cache,

@@ -108,8 +108,8 @@ def of_evidence(candidate: Candidate, evidence: Evidence, task: Task) -> Forecas
         for one in evidence.rehearsals
     ]
     if not done:
-        return Forecast(candidate=candidate.name, reason=why_not(task, 1) or "nothing was rehearsed")
-    return _forecast(done, (candidate,), evidence.clusters)
+        return Forecast(candidate=candidate.name, from_consensus=True, reason=why_not(task, 1) or "not rehearsed")
+    return replace(_forecast(done, (candidate,), evidence.clusters), from_consensus=True).expected(evidence.clusters)
 
 
 def _shortened(settings: Settings) -> Settings:

@@ -48,7 +48,8 @@ def run(name: str, options: PaperOptions, console: Console) -> list[dict[str, An
         console.print(f"written: {options.plan}, {len(todo)} commands", soft_wrap=True)
         return []
     if options.dry_run:
-        _announce(planned, todo, estimates, console)
+        if todo:
+            _announce(planned, todo, estimates, console)
         return []
     if options.show:
         todo = []

@@ -165,7 +165,9 @@ def _cluster(training: Training, clusterer: Clusterer, recognized: Labels | None
     begun, task, model = time.monotonic(), training.task, training.model
     labels = task.labels if recognized is None else recognized
     z = features(model, training.views, np.arange(len(task))).cpu().numpy()
-    clustering = clusterer.fit(z, labels, task.n_novel or 1, training.settings.seed)
+    clustering = clusterer.fit_weighed(
+        z, labels, task.n_novel or 1, training.settings.seed, unscaled=z, rehearsals=training.settings.rehearsals
+    )
     known, head = labels != UNLABELED, clustering.head
     if recognized is not None:
         head = with_known(head, z[known], labels[known], len(task.known))

@@ -170,7 +170,9 @@ def neighbor_clusters(training: Training) -> Labels:
     def fit() -> Labels:
         z = features(training.model, training.views, np.arange(len(task))).cpu().numpy()
         clusterer = NeighborConsensus(NeighborConsensusSettings())
-        clustering = clusterer.fit(z, task.labels, task.n_clusters, training.settings.seed)
+        clustering = clusterer.fit_weighed(
+            z, task.labels, task.n_clusters, training.settings.seed, unscaled=z, rehearsals=training.settings.rehearsals
+        )
         return ranks.current().from_first(lambda: clustering.labels)
 
     return _stored_clusters(training, "neighbors", fit)
