@@ -11,6 +11,7 @@ from rich.console import Console
 from unveil import recipe
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items
+from unveil.encoders import registry
 from unveil.encoders.encode import encode_dataset
 from unveil.encoders.preparation import Preparation
 from unveil.encoders.prepare import SIDE, prepare, with_reduction
@@ -29,7 +30,7 @@ def settings(*overrides: str) -> Settings:
 
 
 def test_the_recipe_follows_from_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "installed", lambda name: False)
+    monkeypatch.setattr(registry, "usual", lambda kind: None)
     assert own_settings(VECTORS, None, []).name == "vectors"
     mixed = own_settings(VECTORS, None, ["data.known_in_unlabeled=true"])
     assert (mixed.name, mixed.discovery.method) == ("vectors", "neighbor-consensus")
@@ -43,14 +44,14 @@ def test_the_recipe_follows_from_the_items(monkeypatch: pytest.MonkeyPatch) -> N
     assert own_settings(IMAGES, None, [], any_labels=False).data.encoder == "gradients"
     assert own_settings(IMAGES, None, [], encoder="compact").name == "images"
     assert own_settings(IMAGES, "digits", []).name == "digits"
-    monkeypatch.setattr(options, "installed", lambda name: True)
+    monkeypatch.undo()
     assert own_settings(IMAGES, None, []).data.encoder == "efficientnet-lite0+gradients"
     assert own_settings(IMAGES, None, [], any_labels=False).data.encoder == "efficientnet-lite0"
     assert own_settings(photographs, None, []).data.encoder == "efficientnet-lite0"
 
 
 def test_files_are_small_where_their_pictures_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "installed", lambda name: False)
+    monkeypatch.setattr(registry, "usual", lambda kind: None)
     for row in range(3):
         Image.new("L", (28, 28)).save(tmp_path / f"{row}.png")
     paths = sorted(tmp_path.glob("*.png"))
@@ -111,7 +112,7 @@ def test_a_frozen_encoder_turns_both_splits_into_vectors(tmp_path: Path) -> None
 
 
 def test_photographs_are_not_compared_by_their_gradients_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "installed", lambda name: False)
+    monkeypatch.setattr(registry, "usual", lambda kind: None)
     files = Items.of([Path(f"{number}.jpg") for number in range(3)])
     for photographs in (files, Items.of(np.zeros((3, 80, 100, 3), dtype=np.uint8))):
         with pytest.raises(UnveilError, match=r"pip install 'unveil\[images\]'.*--encoder gradients"):

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from unveil import ranks
 from unveil.cli.output import AsJson, print_json, print_table
 from unveil.cli.where import HERE, Where
+from unveil.encoders.registry import help_text
 from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Flag = Parameter(negative="")
 KnownInUnlabeled = Parameter(name=["--known-in-unlabeled", "--known-in-unlabelled", "--may-contain-known"], negative="")
+ENCODERS_HELP = help_text()
 LABELS = "labels"
 """The folder in a run directory with the labels of all rows of NEW in shards."""
 NumberOfClasses = Parameter(name=["--n-novel", "--classes"])
@@ -31,9 +33,7 @@ class Common:
     Parameters
     ----------
     encoder
-        For images: auto, efficientnet-lite0, compact (trained here), gradients, pixels, timm:NAME, transformers:NAME,
-        torchvision:NAME. For texts: auto, minilm, tfidf, sentence-transformers:NAME, transformers:NAME. A+B: the better
-        of them, or both together, as suits the known classes best.
+        What turns images or texts into vectors.
     text
         The column of a table that holds texts. It is used alone, unless --columns names others.
     label
@@ -50,7 +50,7 @@ class Common:
         Directory of embeddings and finished stages, for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     """
 
-    encoder: str = "auto"
+    encoder: Annotated[str, Parameter(help=ENCODERS_HELP)] = "auto"
     text: str | None = None
     label: str | None = None
     id_: Annotated[str | None, Parameter(name="--id")] = None

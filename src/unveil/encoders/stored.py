@@ -43,7 +43,7 @@ class Embedding:
 
     def __call__(self, items: Items, *, skip_unreadable: bool = False) -> Vectors:
         """(n, D). With `skip_unreadable` the rows of files that are not images are NaN; else they are an error."""
-        if items.kind == "vectors":
+        if items.are_vectors:
             raise UnveilError(
                 f"the encoder {self.name} needs images or texts, and these are vectors: leave the encoder out"
             )
@@ -85,7 +85,7 @@ class Embedding:
     def _computed(self, items: Items, skip_unreadable: bool) -> Vectors:
         together = ranks.current()
         own = items.take(together.part(len(items)))
-        read = self._of_texts(own) if items.kind == "texts" else self._of_images(own, skip_unreadable)
+        read = self._of_texts(own) if items.read_as == "texts" else self._of_images(own, skip_unreadable)
         return together.gather(torch.from_numpy(np.concatenate(list(read))), len(items)).numpy()
 
     def _of_texts(self, items: Items) -> Iterator[Vectors]:
@@ -126,7 +126,7 @@ def _duration(seconds: float) -> str:
 
 def _readable_now(items: Items, vectors: Vectors) -> NDArray[np.int64]:
     """Rows of images that could not be read when their embeddings were stored, and can be read now."""
-    missing = np.flatnonzero(np.isnan(vectors[:, 0])) if items.kind == "files" else np.zeros(0, dtype=np.int64)
+    missing = np.flatnonzero(np.isnan(vectors[:, 0])) if items.are_files else np.zeros(0, dtype=np.int64)
     return missing[[_is_readable(items.paths[row]) for row in missing]] if len(missing) else missing
 
 
@@ -143,7 +143,7 @@ def pictures(
 ) -> tuple[Tensor, NDArray[np.bool_]]:
     """Images as a tensor (B, 3, size, size) in 0..1, and a mask (B,) of those that could be read. `keep` is given each
     file as it was decoded."""
-    if items.kind != "files":
+    if not items.are_files:
         x = torch.from_numpy(np.ascontiguousarray(items.array)).permute(0, 3, 1, 2).float() / 255
         x = x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
         x = F.interpolate(x, (size, size), mode="bicubic", align_corners=False, antialias=True).clamp_(0, 1)

@@ -1,5 +1,6 @@
 """The estimator: `NovelClassDiscovery().fit(X, y)`, with y == -1 where the class is not known."""
 
+import textwrap
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from unveil.discovery.predictor import Predictor, summed
 from unveil.discovery.result import Result
 from unveil.discovery.steps import shown
 from unveil.encoders.encode import encode
+from unveil.encoders.registry import help_text
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.own import inputs as input_checks
@@ -55,10 +57,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         "auto": that of the recipe, which for vectors is "neighbor-consensus"; "ncl-hng" and the others of the paper:
         "ncl", "baseline", "dtc", "rs", "uno", …; "kmeans".
     encoder : str
-        Turns images into vectors: "auto", "gradients" (for small, plain ones), "pixels", "compact" (trained here),
-        "efficientnet-lite0", "timm:NAME", "transformers:NAME", "torchvision:NAME"; and texts: "minilm", "tfidf",
-        "sentence-transformers:NAME", "transformers:NAME". "A+B": the better of them, or both together, as suits the
-        known classes best. Vectors need no encoder.
+        Turns images or texts into vectors; vectors need none.
+        {encoders}
     scaling : "auto", "unit", "standard" or "none"
         How vectors are scaled: to unit length, each column to the same spread, or not at all. "auto": as suits the
         known classes best.
@@ -150,8 +150,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         encoded = encode(task, settings, None if self.store is None else Path(self.store), console)
         input_checks.check_readable(encoded.readable, items)
         encoded_task, vectors = encoded.task, encoded.task.items
-        if items.kind != "table":
-            self.n_features_in_ = vectors.array.shape[-1] if vectors.kind == "vectors" else 1
+        if not items.are_table:
+            self.n_features_in_ = vectors.n_features
         keep = len(task) <= MOST_KEPT_ROWS
         with few_threads(encoded_task, settings), shown(console, trains=needs_network(encoded_task, settings)) as step:
             result = discover(
@@ -370,6 +370,10 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         encoded, readable = predictor.encoded(items, log.console(verbose=bool(self.verbose)))
         input_checks.check_readable(readable, items)
         return encoded
+
+
+_ENCODERS = textwrap.fill(help_text(), 120, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False)
+NovelClassDiscovery.__doc__ = str(NovelClassDiscovery.__doc__).replace("        {encoders}", _ENCODERS)
 
 
 def _check_coverage(coverage: Any) -> None:

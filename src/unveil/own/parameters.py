@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unveil.encoders import registry
 from unveil.errors import UnveilError, suggest
 from unveil.methods.catalog import names
 
@@ -70,6 +71,7 @@ def check_parameters(values: Mapping[str, Any]) -> None:
         test, expected = CHECKS[name]
         if not test(value):
             raise UnveilError(f"{name} is {_short(value)}: give {expected}")
+    registry.check(values["encoder"])
     if values["method"] != "auto" and values["method"] not in names():
         raise UnveilError(f"method is {values['method']!r}{suggest(values['method'], names())}")
 
