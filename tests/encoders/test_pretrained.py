@@ -131,5 +131,5 @@ def test_a_model_that_cannot_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("name", ["best", "timm:", "keras:x"])
 def test_other_names(name: str) -> None:
-    with pytest.raises(UnveilError, match="there is efficientnet-lite0"):
+    with pytest.raises(UnveilError, match="there is efficientnet-lite, efficientnet-lite0"):
         backbones.pretrained(name, CPU)

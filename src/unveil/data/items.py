@@ -1,7 +1,7 @@
 """`Items`: one type for images in memory, image files, vectors, texts and rows of a table."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -159,6 +159,18 @@ class Items:
         if self.kind == "table":
             return Items(self.kind, self.table.and_then(others.table))
         return Items(self.kind, np.concatenate([self.values, others.values]))
+
+    def keys(self, store: Path | None = None) -> NDArray[np.bytes_]:
+        """(n,): a short hash of the content of each image or text, whatever stands beside it. With a store, image files
+        that were read before are not read again; those that cannot be read are `unreadable`."""
+        if self.are_files:
+            return np.array(hash_files(self.paths, store), dtype="S20")
+        if self.read_as == "texts":
+            contents: Iterator[bytes] = (text.encode("utf-8", "backslashreplace") for text in self.texts)
+        else:
+            form = f"{self.array.shape[1:]} {self.array.dtype}".encode()
+            contents = (form + row.tobytes() for piece in self.pieces() for row in piece.array)
+        return np.array([hashlib.sha256(content).hexdigest()[:20] for content in contents], dtype="S20")
 
     def fingerprint(self, store: Path | None = None) -> str:
         """A short hash of the content. With a store, image files that were read before are not read again."""

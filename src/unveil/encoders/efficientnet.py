@@ -2,9 +2,12 @@
 
 import torch
 from torch import Tensor
+from torch.nn import ModuleList
+from torch.nn.functional import normalize
 
 from unveil.encoders.pretrained import Pretrained, package, ready
 
+PAIR = ("efficientnet-lite0", "efficientnet-lite2")
 MEAN, STD = (127 / 255,) * 3, (128 / 255,) * 3
 
 
@@ -23,3 +26,13 @@ def efficientnet_lite(name: str, device: torch.device) -> Pretrained:
         return maps.mean(dim=(2, 3))
 
     return Pretrained(name, network, features, MEAN, STD)
+
+
+def side_by_side(name: str, device: torch.device) -> Pretrained:
+    """The vectors of Lite0 and of Lite2, each at unit length, one after the other."""
+    parts = [efficientnet_lite(part, device) for part in PAIR]
+
+    def features(x: Tensor) -> Tensor:
+        return torch.cat([normalize(part.features(x).float(), dim=1) for part in parts], dim=1)
+
+    return Pretrained(name, ModuleList([part.network for part in parts]), features, MEAN, STD)

@@ -136,11 +136,11 @@ class Preparation:
         return Preparation(**values, table=None if table is None else TableEncoding.from_json(table), **others)
 
 
-def choose_encoder(items: Items, names: str) -> int:
+def choose_encoder(items: Items, names: str, *, quick: bool) -> int:
     """The side in pixels at which encoders see these images; an encoder that is not available is an error."""
     entries = [registry.find(name, "images") for name in names.split(TOGETHER)]
     for name, entry in zip(names.split(TOGETHER), entries, strict=True):
         if entry.stored:
             pretrained.pretrained(name, torch.device("cpu"))  # an error now rather than after the images are read
-    small, large = next((entry.sizes for entry in entries if entry.stored), entries[0].sizes)
+    small, large = registry.sides(next((entry for entry in entries if entry.stored), entries[0]), quick=quick)
     return small if items.are_small else large

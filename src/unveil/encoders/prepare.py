@@ -32,7 +32,7 @@ def prepare(items: Items, settings: Settings, *, folder: Path | None) -> Prepara
         return _prepare_texts(items, preparation, data.encoder or registry.TFIDF)
     preparation = replace(preparation, kind="images")
     if data.encoder is not None:
-        side = choose_encoder(items, data.encoder)
+        side = choose_encoder(items, data.encoder, quick=data.quick)
         return replace(preparation, encoder=data.encoder, encoder_side=data.encoder_size or side)
     if items.are_files:
         return preparation if settings.augment.size is not None else replace(preparation, side=SIDE)

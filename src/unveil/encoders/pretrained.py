@@ -1,8 +1,10 @@
 """Pretrained encoders of other packages, which are optional and imported only here."""
 
 import importlib
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -114,3 +116,11 @@ def package(module: str) -> Any:
         raise UnveilError(
             f"this encoder needs the package {module} ({reason}): {registry.how_to_install(module)}"
         ) from None
+
+
+def folder_of(module: str) -> Path:
+    """The folder of an optional package, which is not imported."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise UnveilError(f"this encoder needs the package {module}: {registry.how_to_install(module)}")
+    return Path(spec.origin).parent

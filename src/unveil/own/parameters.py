@@ -49,6 +49,7 @@ CHECKS: Mapping[str, Check] = {
     ),
     "method": (_name, "the name of a method, or 'auto'"),
     "encoder": (_name, "the name of an encoder, or 'auto'"),
+    "quick": (_flag, "True or False"),
     "scaling": (
         lambda value: isinstance(value, str) and value in ("auto", "unit", "standard", "none"),
         "'auto', 'unit', 'standard' or 'none'",
