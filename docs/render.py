@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import (  # noqa: E402
     claims,
     cluster_tables,
+    encoder_tables,
     from_scratch,
     hardness,
     own_bars,
@@ -42,7 +43,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
 REVIEW = ("reviewers", "continued", "review")
 BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts",
-              "dimensions", "images", "hardness", "parameters", "tuning", "from-scratch")  # fmt: skip
+              "dimensions", "images", "encoders", "image-sizes", "text-encoders", "sound", "hardness", "parameters",
+              "tuning", "from-scratch")  # fmt: skip
 RELIABILITY = ("faults", "coverage", "mutants", "stability")
 KINDS = "|".join(
     (*RELIABILITY, "table", "tried", "paper", "claims", *BENCHMARKS, *OWN_DATA, *REVIEW, *cluster_tables.TABLES)
@@ -370,6 +372,10 @@ MAKERS = {
     "counts": stored(own_tables.counts),
     "dimensions": stored(own_tables.dimensions),
     "images": stored(own_tables.small_images),
+    "encoders": encoder_tables.encoders,
+    "image-sizes": stored(encoder_tables.image_sizes),
+    "text-encoders": stored(encoder_tables.text_encoders),
+    "sound": stored(encoder_tables.sound),
     "hardness": stored(hardness.table),
     "parameters": parameters.table,
     "tuning": tuning.table,
