@@ -79,6 +79,19 @@ def test_only_items_that_are_new_are_embedded(tmp_path: Path, calls: list[int]) 
     assert sum(calls) == 16  # another encoder
 
 
+@pytest.mark.parametrize("damaged", ["embeddings.npy", "items-*.npy"])
+def test_damaged_embeddings_of_other_items_are_left_out(tmp_path: Path, calls: list[int], damaged: str) -> None:
+    items = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), dtype=np.uint8)
+    run(items[:4], tmp_path)
+    (path,) = tmp_path.glob(f"*/{damaged}")
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 32
+    path.write_bytes(content)
+    found = run(items[2:], tmp_path)
+    assert sum(calls) == 8
+    np.testing.assert_allclose(found, run(items[2:], tmp_path / "other"), atol=1e-6)
+
+
 def test_an_unlabeled_row_more_embeds_nothing_again(
     tmp_path: Path, calls: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

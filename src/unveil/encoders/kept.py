@@ -1,6 +1,7 @@
 """Embeddings on disk, found again by the content of each item: what stands beside it, in which order and with which
 labels, does not matter."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,7 @@ class KeptEmbeddings:
 
     def folder(self, keys: Keys) -> Path:
         """The folder of the items with these keys, in this order."""
-        items = storage.identity(items=keys.tobytes().hex())
+        items = hashlib.sha256(keys.tobytes()).hexdigest()
         return self.store / storage.identity(embed=[self.encoder, self.size], data=items)
 
     def save(self, folder: Path, keys: Keys, vectors: Vectors) -> None:
@@ -48,17 +49,16 @@ class KeptEmbeddings:
                 break
             try:
                 kept = checksums.load_array(path, "it is left out")
+                order = np.argsort(kept)
+                places = order[np.minimum(np.searchsorted(kept[order], keys[missing]), len(kept) - 1)]
+                there = (kept[places] == keys[missing]) & (keys[missing] != UNREADABLE.encode())
+                if not there.any():
+                    continue
                 others = checksums.load_array(path.with_name(EMBEDDINGS), "it is left out", mapped=True)
             except DamagedError:
                 continue
-            if len(kept) != len(others) or not len(kept):
-                continue
-            order = np.argsort(kept)
-            places = order[np.minimum(np.searchsorted(kept[order], keys[missing]), len(kept) - 1)]
-            there = (kept[places] == keys[missing]) & (keys[missing] != UNREADABLE.encode())
-            there[there] = np.isfinite(others[places[there], 0])
-            if there.any():
-                vectors = np.full((len(keys), others.shape[1]), np.nan, np.float32) if vectors is None else vectors
-                vectors[missing[there]] = others[places[there]]
-                missing = missing[~there]
+            there[there] = np.isfinite(others[places[there], 0])  # files that could not be read then
+            vectors = np.full((len(keys), others.shape[1]), np.nan, np.float32) if vectors is None else vectors
+            vectors[missing[there]] = others[places[there]]
+            missing = missing[~there]
         return vectors, missing
