@@ -14,7 +14,7 @@ def encoders(_: Path) -> str:
     lines = ["| for | name | what it is | installation | license of the weights |", "|---|---|---|---|---|"]
     for entry in ENCODERS:
         install = f"`pip install {entry.install}`" if entry.install else ""
-        lines.append(f"| {entry.reads} | `{entry.name}` | {entry.help} | {install} | {entry.licence or ''} |")
+        lines.append(f"| {entry.reads} | `{entry.name}` | {entry.help} | {install} | {entry.license or ''} |")
     return "\n".join(lines)
 
 

