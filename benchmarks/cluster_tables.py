@@ -6,8 +6,6 @@ from typing import Any
 
 MISSING = "*Not measured yet.*"
 LABELS_BY = {"neighbor-consensus": "vote of neighbors", "kmeans": "nearest center"}
-LOSSES = ("ce", "bce", "consistency", "ncl", "scl")
-SIZES = (10_000_000, 100_000_000, 1_000_000_000)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -26,7 +24,7 @@ def rows_in_shards(path: Path) -> str:
     record = _read(path)
     if record is None:
         return MISSING
-    header = ["command", "labels by", "engine", "workers", "rows", "rows/s", "cores used", "MB, 1st half", "2nd half"]
+    header = ["command", "labels by", "engine", "workers", "rows", "rows/s", "MB"]
     measured = [row for row in record["rows"] if row["command"] in ("discover", "predict") and row["rows_per_second"]]
     return _table(
         header,
@@ -38,71 +36,11 @@ def rows_in_shards(path: Path) -> str:
                 row["workers"],
                 f"{row['rows']:,}",
                 f"{row['rows_per_second']:,.0f}",
-                f"{row['cores_used']:.1f}",
-                f"{row['peak_mb_first_half']:,.0f}",
-                f"{row['peak_mb_second_half']:,.0f}",
+                f"{max(row['peak_mb_first_half'], row['peak_mb_second_half']):,.0f}",
             ]
             for row in measured
         ],
     )
-
-
-def more_rows(path: Path) -> str:
-    """What the measured rate of a worker means for larger input."""
-    record = _read(path)
-    if record is None:
-        return MISSING
-    done = {row["method"]: row for row in record["rows"] if row["command"] == "discover" and row["workers"] == 2}
-    rates = {LABELS_BY[method]: row["rows_per_second"] / row["workers"] for method, row in done.items()}
-    workers = (2, 32, 256)
-    header = ["rows", "input", "labels by", *(f"{count} workers" for count in workers)]
-    return _table(
-        header,
-        [
-            [f"{size:,}", f"{size * 512 / 1e9:,.0f} GB", name, *(_duration(size / rate / count) for count in workers)]
-            for size in SIZES
-            for name, rate in rates.items()
-        ],
-    )
-
-
-def images_in_shards(path: Path) -> str:
-    """Rates of embed beside that of the encoder alone."""
-    record = _read(path)
-    measured = [row for row in (record or {"rows": []})["rows"] if row["command"] == "embed"]
-    if not measured:
-        return MISSING
-    alone = 2 * max(row["encoder_alone_per_core"] for row in measured)
-    reading = 2 * max(row["decoding_alone_per_core"] for row in measured)
-    header = ["workers", "images", "images/s", "cores used", "encoder alone", "reading alone", "share of the encoder"]
-    return _table(
-        header,
-        [
-            [
-                row["workers"],
-                f"{row['rows']:,}",
-                f"{row['rows_per_second']:.0f}",
-                f"{row['cores_used']:.1f}",
-                f"{alone:.0f}",
-                f"{reading:.0f}",
-                f"{100 * row['rows_per_second'] / alone:.0f} %",
-            ]
-            for row in measured
-        ],
-    )
-
-
-def searches(path: Path) -> str:
-    """Exact search beside libraries."""
-    record = _read(path)
-    if record is None:
-        return MISSING
-    found: dict[str, list[object]] = {}
-    for row in record["searches"]:
-        share = "" if row["found"] is None else f"{100 * row['found']:.1f} %"
-        found.setdefault(row["search"], []).extend([row["microseconds"], share])
-    header = ["search", *(cell for dims in (128, 512) for cell in (f"{dims} numbers, µs", "neighbors found"))]
-    return _table(header, [[name, *cells] for name, cells in found.items()])
 
 
 def parity(path: Path) -> str:
@@ -115,34 +53,6 @@ def parity(path: Path) -> str:
         [count, *(f"{found[name]:.1e}" for name in (*record["steps"], "queues"))]
         for count, found in record["parity"].items()
     ]
-    return _table(header, rows)
-
-
-def steps(path: Path) -> str:
-    """Mean losses of the first and last epoch in which all of them were on."""
-    record = _read(path)
-    if record is None:
-        return MISSING
-    rows: list[list[object]] = []
-    for stage, found in record["stages"].items():
-        names = [name for name in found["epochs"][-1] if name in LOSSES]
-        first = next(epoch for epoch in found["epochs"] if all(name in epoch for name in names))
-        both = (", ".join(f"{name} {epoch[name]:.3f}" for name in names) for epoch in (first, found["epochs"][-1]))
-        rows.append([stage, found["steps"], *both])
-    return _table(["stage", "steps", "mean losses of the first epoch with all of them", "of the last"], rows)
-
-
-def gloo(path: Path) -> str:
-    """Milliseconds and bytes of the messages of a step."""
-    record = _read(path)
-    if record is None:
-        return MISSING
-    counts = list(record["gloo"])
-    header = ["message", *(cell for count in counts for cell in (f"{count} ranks, ms", f"{count} ranks, MB sent"))]
-    rows = []
-    for name in record["gloo"][counts[0]]:
-        found = [record["gloo"][count][name] for count in counts]
-        rows.append([name, *(cell for one in found for cell in (one["ms"], f"{one['bytes'] / 1e6:.3g}"))])
     return _table(header, rows)
 
 
@@ -176,21 +86,9 @@ def hours(path: Path) -> str:
     return _table(header, rows)
 
 
-def _duration(seconds: float) -> str:
-    for unit, length in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 TABLES = {
     "rows": rows_in_shards,
-    "more-rows": more_rows,
-    "encoded": images_in_shards,
-    "searches": searches,
     "parity": parity,
-    "steps": steps,
-    "gloo": gloo,
     "hosts": hosts,
     "hours": hours,
 }

@@ -31,6 +31,19 @@ def image_sizes(record: Record) -> str:
     return "\n".join(lines)
 
 
+def image_path(record: Record) -> str:
+    """Accuracy of each seed and seconds, as people call it and with --quick."""
+    titles = ("--quick", "s", "as it is", "s")
+    lines = [f"| ACC % of two seeds | {' | '.join(titles)} |", "|---" * (len(titles) + 1) + "|"]
+    for task in dict.fromkeys(row["task"] for row in record["rows"]):
+        cells = []
+        for quick in (True, False):
+            own = [row for row in record["rows"] if (row["task"], row["quick"]) == (task, quick)]
+            cells += [", ".join(f"{100 * row['acc']:.1f}" for row in own), f"{own[0]['seconds']:.0f}"]
+        lines.append(f"| {task} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def text_encoders(record: Record) -> str:
     """Mean over the draws of each data set."""
     names = list(dict.fromkeys(row["data"].partition(",")[0] for row in record["rows"]))

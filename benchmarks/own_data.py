@@ -8,8 +8,7 @@ One set of defaults for every task of `benchmarks.own_tasks`, five seeds. A reco
 - `general`: half of the rows of the known classes are unlabeled too, and the number of new classes is given, then
   estimated; beside semi-supervised k-means and label spreading.
 
-Records that are there are not made again. Novel labels are used for scoring alone. `--bars` prints what is to be
-reached beside what the records say, and measures nothing.
+Records that are there are not made again. Novel labels are used for scoring alone.
 """
 
 import argparse
@@ -23,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import own_bars, peers
+from benchmarks import peers
 from benchmarks.own_tasks import BALANCED, HELD_OUT, TASKS, Drawn, Labels, Vectors, draw, with_known_classes
 from unveil import NovelClassDiscovery, files, recipe
 from unveil.discovery.result import environment
@@ -167,11 +166,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
     parser.add_argument("--only", nargs="*", help="names of tasks")
-    parser.add_argument("--bars", action="store_true", help="print what is to be reached, and what is")
     args = parser.parse_args()
-    if args.bars:
-        print(own_bars.table(own_bars.read(args.out)))
-        return
     for seed in args.seeds:
         for task in args.only or TASKS:
             for kind in args.kinds:

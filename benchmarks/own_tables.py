@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean, pstdev
 from typing import Any
 
-from benchmarks.own_bars import Record, Records, accuracy, is_unbalanced, of_peers
+from benchmarks.own_records import Record, Records, accuracy, is_unbalanced, of_peers
 
 NOTHING = "*Not measured yet.*"
 LEAST_ROWS = 24
@@ -24,14 +24,14 @@ def given(records: Records) -> str:
         scores = [f"{ours:.1f} ± {_spread(kinds['given'], 'acc'):.1f}"]
         scores += [_bold(peers[name], max(peers.values())) for name in names]
         first = kinds["given"][0]
-        size, seeds, gap = f"{first['rows']['unlabeled']:,}", str(len(kinds["given"])), ours - max(peers.values())
-        rows.append([_title(first), _classes(first), size, seeds, *scores, f"{gap:+.1f}"])
+        rows.append([_title(first), _classes(first), scores[0], _forecast(kinds["given"]), *scores[1:]])
         means.append((task, [ours, *(peers[name] for name in names)]))
     for words, wanted in (("mean, balanced", False), ("mean, unbalanced", True)):
         some = [values for task, values in means if is_unbalanced(task) == wanted]
         if some:
-            rows.append([words, "", "", "", *(f"{fmean(column):.1f}" for column in zip(*some, strict=True)), ""])
-    return _table(["", "known + novel", "unlabeled", "seeds", "unveil", *names, "to the best peer"], rows)
+            ours, *others = (f"{fmean(column):.1f}" for column in zip(*some, strict=True))
+            rows.append([words, "", ours, "", *others])
+    return _table(["", "known + novel", "unveil", "forecast", *names], rows)
 
 
 OTHERS = ("k-means", "UMAP + k-means", "UMAP + HDBSCAN")
@@ -71,88 +71,59 @@ def auto(records: Records) -> str:
         if not {"peers", "auto"} <= set(kinds):
             continue
         first, peers = kinds["auto"][0], of_peers(kinds)
-        hdbscan = [str(record["scores"]["UMAP + HDBSCAN"]["clusters"]) for record in kinds["peers"]]
-        rows.append(
-            [
-                _title(first),
-                str(first["classes"]["novel"]),
-                ", ".join(str(one["clusters"]) for one in kinds["auto"]),
-                f"{accuracy(kinds['auto']):.1f}",
-                f"{peers['UMAP + HDBSCAN']:.1f}",
-                ", ".join(hdbscan),
-                f"{peers['EVoC']:.1f}",
-            ]
-        )
-    columns = ["", "novel", "estimated, by seed", "unveil", "UMAP + HDBSCAN", "its clusters, by seed", "EVoC"]
+        hdbscan = [record["scores"]["UMAP + HDBSCAN"]["clusters"] for record in kinds["peers"]]
+        numbers = [str(first["classes"]["novel"]), _range([one["clusters"] for one in kinds["auto"]]), _range(hdbscan)]
+        ours = [f"{accuracy(kinds['auto']):.1f}", _forecast(kinds["auto"])]
+        rows.append([_title(first), *numbers, *ours, f"{peers['UMAP + HDBSCAN']:.1f}", f"{peers['EVoC']:.1f}"])
+    columns = ["classes", "novel", "estimated", "by HDBSCAN", "ACC %: unveil", "forecast", "UMAP + HDBSCAN", "EVoC"]
     return _table(columns, rows)
 
 
 def forecasts(records: Records) -> str:
-    """The forecast and the accuracy that was reached, with the number given and estimated."""
+    """How often the accuracy was in the 90 % interval of its forecast, and how far off the forecast was."""
     rows = []
-    for _, kinds in _ordered(records):
-        cells = []
-        for kind in ("given", "auto"):
-            told = [one for one in kinds.get(kind, []) if one["forecast"]["accuracy"] is not None]
-            if not told:
-                cells += ["", "", "", ""]
-                continue
-            inside = sum(one["forecast"]["low"] <= one["acc"] <= one["forecast"]["high"] for one in told)
-            low, middle, high = (
-                100 * fmean(one["forecast"][key] for one in told) for key in ("low", "accuracy", "high")
-            )
-            cells += [f"{accuracy(told):.1f}", f"{middle:.1f}", f"{low:.0f} – {high:.0f}", f"{inside} of {len(told)}"]
-        if any(cells):
-            rows.append([_title(next(iter(kinds.values()))[0]), *cells])
-    columns = ["ACC %", "forecast %", "90 % interval", "truth inside"]
-    return _table(["", *columns, *(f"{column}, number estimated" for column in columns)], rows)
+    for kind, words in (("given", "number of classes given"), ("auto", "number of classes estimated")):
+        fits = [one for kinds in records.values() for one in _with_forecast(kinds.get(kind, []))]
+        if fits:
+            inside = sum(one["forecast"]["low"] <= one["acc"] <= one["forecast"]["high"] for one in fits)
+            error = 100 * fmean(abs(one["forecast"]["accuracy"] - one["acc"]) for one in fits)
+            rows.append([words, f"{inside} of {len(fits)}", f"{error:.1f} points"])
+    return _table(["", "accuracy inside the 90 % interval", "mean absolute error"], rows)
+
+
+def _with_forecast(records: Sequence[Record]) -> list[Record]:
+    return [one for one in records if one["forecast"]["accuracy"] is not None]
+
+
+def _forecast(records: Sequence[Record]) -> str:
+    """The forecast accuracy and its 90 % interval in %, means over seeds: 89 (80–96)."""
+    fits = _with_forecast(records)
+    if not fits:
+        return ""
+    low, middle, high = (100 * fmean(one["forecast"][key] for one in fits) for key in ("low", "accuracy", "high"))
+    return f"{middle:.0f} ({low:.0f}–{high:.0f})"
 
 
 def general(records: Records) -> str:
-    """Known classes among the unlabeled rows: accuracy over all, old and new ones."""
-    parts = ("all", "old", "new")
+    """Known classes among the unlabeled rows: accuracy over all, old and new ones; of others over all."""
     rows, names = [], list[str]()
     for _, kinds in _ordered(records):
         if "general" not in kinds:
             continue
         of_task = kinds["general"]
         names = list(of_task[0]["scores"])
-        rows.append([_title(of_task[0]), _classes(of_task[0]), str(len(of_task))])
-        for scores in (
-            [one["given"] for one in of_task],
-            *([one["scores"][name] for one in of_task] for name in names),
-        ):
-            rows[-1].append(" / ".join(f"{100 * fmean(score[part] for score in scores):.1f}" for part in parts))
-        rows[-1].append(", ".join(str(one["auto"]["clusters"]) for one in of_task))
-    heads = [f"{name}: {' / '.join(parts)}" for name in ("unveil", *names)]
-    return _table(["", "known + novel", "seeds", *heads, "new classes estimated, by seed"], rows)
+        ours = [fmean(one["given"][part] for one in of_task) for part in ("all", "old", "new")]
+        others = [fmean(one["scores"][name]["all"] for one in of_task) for name in names]
+        scores = [f"{100 * score:.1f}" for score in (*ours, *others)]
+        numbers = [str(of_task[0]["classes"]["novel"]), _range([one["auto"]["clusters"] for one in of_task])]
+        rows.append([_title(of_task[0]), *numbers, *scores])
+    columns = ["classes", "novel", "estimated", "unveil: all", "old", "new", *(f"{name}: all" for name in names)]
+    return _table(columns, rows)
 
 
-def costs(records: Records) -> str:
-    """Seconds and peak memory of each system, as the median over the tasks with the most rows."""
-    of_system: dict[str, list[Record]] = {}
-    for kinds in records.values():
-        for kind in ("given", "auto"):
-            name = "unveil" if kind == "given" else "unveil, number estimated"
-            of_system.setdefault(name, []).extend(one for one in kinds.get(kind, []) if _many(one))
-        for record in kinds.get("peers", []):
-            for name, score in record["scores"].items() if _many(record) else ():
-                of_system.setdefault(name, []).append(score)
-    rows = [
-        [name, f"{_median(some, 'seconds'):.1f}", f"{_median(some, 'peak_mb'):.0f}"]
-        for name, some in of_system.items()
-        if some
-    ]
-    return _table(["", "s", "MB"], rows)
-
-
-def _many(record: Record) -> bool:
-    return int(record["rows"]["unlabeled"]) >= 4000
-
-
-def _median(records: Sequence[Record], key: str) -> float:
-    values = sorted(float(record[key]) for record in records)
-    return values[len(values) // 2]
+def _range(numbers: Sequence[int]) -> str:
+    """The lowest and the highest of some numbers; one number where they agree."""
+    return "–".join(str(number) for number in sorted({min(numbers), max(numbers)}))
 
 
 def _ordered(records: Records) -> list[tuple[str, dict[str, list[Record]]]]:
@@ -165,7 +136,8 @@ def _ordered(records: Records) -> list[tuple[str, dict[str, list[Record]]]]:
 
 
 def _title(record: Record) -> str:
-    return f"{record['task']} (held out)" if record["held_out"] else str(record["task"])
+    """The name of the task, with a dagger where it had no part in development."""
+    return f"{record['task']}{'†' if record['held_out'] else ''}"
 
 
 def _classes(record: Record) -> str:
@@ -222,16 +194,3 @@ def dimensions(record: dict[str, Any]) -> str:
 def _near(records: list[dict[str, Any]], way: str) -> float:
     """The share of the numbers that are within 20 %."""
     return fmean([abs(one["counted"][way] - one["novel"]) <= 0.2 * one["novel"] for one in records])
-
-
-def small_images(record: dict[str, Any]) -> str:
-    """Accuracy in %, mean over seeds: Markdown."""
-    names = list(record["records"][0]["scores"])
-    lines = [f"| | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    means = []
-    for task in dict.fromkeys(one["task"] for one in record["records"]):
-        records = [one["scores"] for one in record["records"] if one["task"] == task]
-        means.append([100 * fmean(one[name]["acc"] for one in records) for name in names])
-        lines.append(f"| {task} | {' | '.join(f'{value:.1f}' for value in means[-1])} |")
-    lines.append(f"| mean | {' | '.join(f'{value:.1f}' for value in map(fmean, zip(*means, strict=True)))} |")
-    return "\n".join(lines)

@@ -24,7 +24,6 @@ class Curve:
     values: list[float]
     means: list[float]
     spreads: list[float]
-    seeds: int
 
 
 def curves(folder: Path) -> list[Curve]:
@@ -38,20 +37,20 @@ def curves(folder: Path) -> list[Curve]:
             rows = list(csv.DictReader(file))
         values = [float(row["row"].rpartition(" = ")[2]) for row in rows]
         means, spreads = ([float(row[f"acc_{what}"] or 0) for row in rows] for what in ("mean", "std"))
-        found.append(Curve(one["title"], one["paper"], values, means, spreads, int(rows[0]["seeds"])))
+        found.append(Curve(one["title"], one["paper"], values, means, spreads))
     return found
 
 
 def table(folder: Path) -> str:
     """Markdown: a line for each parameter."""
-    lines = ["| parameter | in the paper best at | ACC % here, best in bold | seeds |", "|---" * 4 + "|"]
+    lines = ["| parameter | in the paper best at | ACC % here, best in bold |", "|---" * 3 + "|"]
     for curve in curves(folder):
         best = max(curve.means)
         cells = [
             f"{value:g}: {f'**{mean:.1f}**' if mean == best else f'{mean:.1f}'}"
             for value, mean in zip(curve.values, curve.means, strict=True)
         ]
-        lines.append(f"| {curve.title} | {curve.paper} | {', '.join(cells)} | {curve.seeds} |")
+        lines.append(f"| {curve.title} | {curve.paper} | {', '.join(cells)} |")
     return "\n".join(lines) if len(lines) > 2 else "*Not measured yet.*"
 
 

@@ -1,4 +1,4 @@
-"""Records and tables of how well the tests watch the code: branch coverage, mutants, and the spread over seeds.
+"""Records of how well the tests watch the code (branch coverage, mutants), and the table of the spread over seeds.
 
 make coverage    tests with coverage.py    → python -m benchmarks.reliability coverage build/coverage.json
 make mutants     changed code by mutmut    → python -m benchmarks.reliability mutants mutants
@@ -68,32 +68,6 @@ def sample(folder: Path, most: int) -> list[str]:
         names = sorted(json.loads(path.read_text())["exit_code_by_key"])
         chosen += sorted(random.Random(0).sample(names, min(most, len(names))))
     return chosen
-
-
-def coverage_table(path: Path) -> str:
-    """A line for each package."""
-    record = _read(path)
-    if record is None:
-        return "*Not measured yet.*"
-    lines = ["| package | lines | branches | lines and branches run % | branches run % |", "|---|---|---|---|---|"]
-    for name, part in record["packages"].items():
-        branches = 100 * part["covered_branches"] / max(1, part["num_branches"])
-        sizes = f"{part['num_statements']:,} | {part['num_branches']:,}"
-        lines.append(f"| `{name}` | {sizes} | {part['percent']:.1f} | {branches:.1f} |")
-    lines.append(f"| **all** | | | **{record['percent']:.1f}** | {record['branches_percent']:.1f} |")
-    return "\n".join([*lines, *(["", record["note"]] if "note" in record else [])])
-
-
-def mutants_table(path: Path) -> str:
-    """A line for each file."""
-    record = _read(path)
-    if record is None:
-        return "*Not measured yet.*"
-    lines = ["| file | mutants | tried | died | died % |", "|---|---|---|---|---|"]
-    for name, part in record["files"].items():
-        died = f"{100 * part['died'] / max(1, part['tried']):.0f}"
-        lines.append(f"| `{name}` | {part['mutants']} | {part['tried']} | {part['died']} | {died} |")
-    return "\n".join([*lines, f"| **all** | | {record['tried']} | {record['died']} | **{record['percent']:.1f}** |"])
 
 
 def stability_table(path: Path) -> str:

@@ -2,22 +2,23 @@
 
     python docs/render.py [--check]
 
-A page holds `<!-- table: NAME -->` … `<!-- end -->`; the table between the two lines is made of the records
-`results/NAME/ROW-seedN.json`. `<!-- tried: NAME -->` lists single records with what each of them changed,
-`<!-- faults: NAME -->` what became of faults on purpose, `coverage`, `mutants` and `stability` what tests run, which
-changes of the code they notice, and the spread over seeds. `<!-- bench: NAME -->`, `limits` and `growth` show a record
-of the benchmarks, `bars`, `given`, `versus`, `auto`, `forecasts`, `general`, `costs`, `views`, `ablation`, `splits`,
-`fit`, `small`, `inputs`, `counts`, `dimensions` and `images` those on own data, `reviewers` and `continued` what
-simulated reviewers reached, `review` how quick the review page is, those of benchmarks/cluster_tables.py what was
-measured beyond one machine, `<!-- paper: FOLDER/NAME -->` a table that `unveil paper` wrote to results/paper,
-`claims` the paper's claims, `from-scratch` what training from scratch reaches. With --check nothing is written, and the
-exit code says whether a page is out of date.
+A page holds `<!-- KIND: NAME -->` … `<!-- end -->`; what stands between the two lines is made from records in results/:
+
+    table           results/NAME/ROW-seedN.json, a line for each row
+    paper           a table that `unveil paper` wrote to results/paper; `across`: some of them on every data set
+    claims          the paper's claims; `parameters`: its six parameter figures; `from-scratch`: training on two cores
+    given, versus, auto, forecasts, general, fit, ablation, counts, dimensions      on own data
+    reviewers, continued, review        what simulated reviewers reached, and how quick the review page is
+    bench, limits, faults, stability, and the kinds of benchmarks/cluster_tables.py
+
+With --check nothing is written, and the exit code says whether a page is out of date.
 """
 
 import json
 import re
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,29 +30,55 @@ from benchmarks import (  # noqa: E402
     cluster_tables,
     encoder_tables,
     from_scratch,
-    hardness,
-    own_bars,
+    own_records,
     own_tables,
     parameters,
     reliability,
-    tuning,
 )
 
 from unveil.experiments import experiment  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-OWN_DATA = ("bars", "given", "versus", "auto", "forecasts", "general", "costs")
+OWN_DATA = ("given", "versus", "auto", "forecasts", "general")
 REVIEW = ("reviewers", "continued", "review")
-BENCHMARKS = ("bench", "limits", "growth", "fit", "views", "ablation", "splits", "small", "inputs", "counts",
-              "dimensions", "images", "encoders", "image-sizes", "text-encoders", "sound", "hardness", "parameters",
-              "tuning", "from-scratch")  # fmt: skip
-RELIABILITY = ("faults", "coverage", "mutants", "stability")
+BENCHMARKS = ("bench", "limits", "fit", "ablation", "counts", "dimensions", "encoders", "image-sizes", "text-encoders",
+              "image-path", "sound", "parameters", "from-scratch")  # fmt: skip
 KINDS = "|".join(
-    (*RELIABILITY, "table", "tried", "paper", "claims", *BENCHMARKS, *OWN_DATA, *REVIEW, *cluster_tables.TABLES)
+    (
+        "faults",
+        "stability",
+        "table",
+        "paper",
+        "across",
+        "claims",
+        *BENCHMARKS,
+        *OWN_DATA,
+        *REVIEW,
+        *cluster_tables.TABLES,
+    )
 )
-MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKER = re.compile(rf"(<!-- (?P<kind>{KINDS}): (?P<name>[\w./+-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("", "seeds", "ACC %", "NMI", "ARI", "test ACC %", "known test %", "pre-training s", "discovery s")
 HEADER = f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|"
+
+
+FAULTS = {
+    "kills": "killed at a random moment",
+    "changes": "killed before a change of a file",
+    "twice": "killed twice in a row",
+    "ranks": "ranks of `torchrun` killed",
+    "reviews": "killed while reviewing",
+    "together": "two processes on one run directory or store",
+    "disks": "full disk",
+    "read-only": "read-only directory",
+    "clocks": "clock goes backwards",
+    "readers": "fuzzed files, 13 kinds",
+    "archives": "fuzzed archive",
+    "page": "fuzzed review page",
+    "log": "damaged review",
+    "damages": "damaged file of a run or the store",
+}
+"""What each part of `python -m tests.faults` does."""
 
 
 def rendered(page: str) -> str:
@@ -85,11 +112,16 @@ def faults(path: Path) -> str:
     if not path.with_suffix(".json").exists():
         return "*Not measured yet.*"
     record = record_at(path)
-    kinds = ("exact", "made again", "refused", "read", "lost", "silently wrong", "traceback")
-    lines = [f"| fault | tried | {' | '.join(kinds)} |", "|---" * (len(kinds) + 2) + "|"]
-    outcomes = (outcome for part in record["parts"].values() for outcome in part["outcomes"].items())
-    for fault, counts in outcomes:
-        cells = [fault, f"{sum(counts.values()):,}", *(f"{counts.get(kind, 0):,}" for kind in kinds)]
+    kinds, bad = ("exact", "made again", "refused", "read"), ("lost", "silently wrong", "traceback")
+    lines = [f"| fault | cases | {' | '.join(kinds)} | {', '.join(bad)} |", "|---" * (len(kinds) + 3) + "|"]
+    for name, part in record["parts"].items():
+        counts = sum((Counter[str](outcome) for outcome in part["outcomes"].values()), Counter[str]())
+        cells = [
+            FAULTS.get(name, name),
+            f"{sum(counts.values()):,}",
+            *(f"{counts[kind]:,}" for kind in kinds),
+            str(sum(counts[kind] for kind in bad)),
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -127,44 +159,27 @@ def continued(folder: Path) -> str:
 
 
 def review(path: Path) -> str:
-    """What was measured of the review page beside what is wanted."""
+    """What was measured of the review page."""
     record = record_at(path)
-    lines = [f"| {record['items']:,} items, {record['clusters']} clusters | measured | wanted |", "|---" * 3 + "|"]
-    for what, wanted in record["goals"].items():
-        lines.append(f"| {what} | {record['measured'][what]:.3g} | < {wanted:g} |")
+    lines = [f"| {record['items']:,} items, {record['clusters']} clusters | |", "|---" * 2 + "|"]
+    for what in record["goals"]:
+        lines.append(f"| {what} | {record['measured'][what]:.3g} |")
     if "slowest action, s of the processor" in record:
-        lines.append(f"| slowest action, s of the processor | {record['slowest action, s of the processor']:.3g} | |")
+        lines.append(f"| slowest action, s of the processor | {record['slowest action, s of the processor']:.3g} |")
     if thumbnails := record.get("thumbnails"):
         both = f"{thumbnails['embeddings, s']:.1f}, {thumbnails['with thumbnails, s']:.1f}"
-        lines.append(f"| embeddings of {thumbnails['files']:,} photographs, s: alone, with thumbnails | {both} | |")
+        lines.append(f"| embeddings of {thumbnails['files']:,} photographs, s: alone, with thumbnails | {both} |")
     return "\n".join(lines)
-
-
-def tried(folder: Path) -> str:
-    """A line for each record: what was tried, and its own `shown` values or else its accuracies."""
-    lines: list[str] = []
-    for record in (json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))):
-        shown = record.get("shown") or {
-            "k-means, features of unit length %": f"{100 * record['kmeans']['acc']:.1f}",
-            f"{record['method']} %": f"{100 * record['metrics']['acc']:.1f}",
-        }
-        if not lines:
-            lines += [f"| tried | {' | '.join(shown)} |", "|---" * (len(shown) + 1) + "|"]
-        lines.append(f"| {record['tried']} | {' | '.join(map(str, shown.values()))} |")
-    return "\n".join(lines) or "*No records yet.*"
 
 
 def bench(path: Path) -> str:
     """Every part of a step beside the literal procedure."""
-    lines = ["| what | precision | literal ms | unveil ms | reached | wanted | |", "|---" * 7 + "|"]
+    lines = ["| what | precision | literal ms | unveil ms | |", "|---" * 5 + "|"]
     for row in record_at(path)["rows"]:
-        sign = "≤" if row["unit"] == "%" else "≥"
-        wanted = "" if row["target"] is None else f"{sign} {row['target']:g} {row['unit']}"
         digits = 0 if row["unit"] == "images/s" else 1
-        verdict = {True: "holds", False: "missed", None: ""}[row["holds"]]
-        literal = "" if row["literal_seconds"] is None else f"{1000 * row['literal_seconds']:.1f}"
+        literal = "" if row["literal_seconds"] is None else f"{1000 * row['literal_seconds']:.0f}"
         reached = f"{row['value']:.{digits}f} {row['unit']}"
-        cells = [row["name"], row["precision"], literal, f"{1000 * row['seconds']:.1f}", reached, wanted, verdict]
+        cells = [row["name"], row["precision"], literal, f"{1000 * row['seconds']:.1f}", reached]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -174,44 +189,31 @@ def limits(path: Path) -> str:
     lines = ["| precision | part | GFLOP | ms | its convolutions alone, ms | share of the peak |", "|---" * 6 + "|"]
     for report in record_at(path)["reports"]:
         for part in report["parts"]:
+            if part["fraction"] is None:
+                continue
             alone = "" if part["convolutions"] is None else f"{1000 * part['convolutions']:.0f}"
-            share = "" if part["fraction"] is None else f"{100 * part['fraction']:.0f} %"
+            share = f"{100 * part['fraction']:.0f} %"
             cells = [report["precision"], part["name"], f"{part['flops'] / 1e9:.1f}", f"{1000 * part['seconds']:.1f}"]
             lines.append(f"| {' | '.join([*cells, alone, share])} |")
     return "\n".join(lines)
 
 
-def growth(path: Path) -> str:
-    """How the cost of a step grows."""
-    lines = ["| what grows | from – to | ms | exponent | MB while it runs | MB kept |", "|---" * 6 + "|"]
-    record = record_at(path)
-    for curve in record["curves"]:
-        first, last = curve["points"][0], curve["points"][-1]
-        pairs = [("seconds", 1e3), ("peak", 1e-6), ("state", 1e-6)]
-        ms, peak, kept = (f"{first[key] * scale:.1f} – {last[key] * scale:.1f}" for key, scale in pairs)
-        sizes, exponent = f"{first['value']:,} – {last['value']:,}", f"{curve['exponents']['seconds']['fitted']:.2f}"
-        lines.append(f"| {curve['axis']} | {sizes} | {ms} | {exponent} | {peak} | {kept} |")
-    large = record["imagenet"]
-    sizes = f"batch {large['batch']}, queues {large['queue']:,} and {large['queue_labeled']:,}"
-    cells = [f"ImageNet: {sizes}", "", f"{1e3 * large['seconds']:.0f}", ""]
-    lines.append(f"| {' | '.join([*cells, *(f'{large[key] / 1e6:.0f}' for key in ('peak', 'state'))])} |")
-    return "\n".join(lines)
-
-
 def paper(path: Path) -> str:
-    """A table that `unveil paper` wrote, and the command that makes it again."""
+    """What matters most of a table that `unveil paper` wrote, and the command that makes it again."""
     file = path.with_suffix(".md")
     if not file.exists():
         return "*Not measured yet.*"
     scale, _, data = path.parent.name.partition("-")
     data, _, imbalance = data.partition("-imbalance")
     options = ("" if scale == "desk" else f" --scale {scale}") + (imbalance and f" --imbalance {imbalance}")
-    text = file.read_text(encoding="utf-8").strip()
-    header, _, *rows = (line.strip("|").split("|") for line in text.splitlines())
-    column = [title.strip() for title in header].index("seeds")
-    seeds = max(int(row[column]) for row in rows)
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    seeds = max(int(row[rows[0].index("seeds")]) for row in rows[2:])
     if seeds != experiment.scale(scale, data).seeds:
         options += f" --seeds {seeds}"
+    shown = [rows[0].index(title) for title in ("", "ACC %", "beside", "effect")]
+    text = "\n".join(f"| {' | '.join(row[column] for column in shown)} |" for row in rows)
     return f"{text}\n\n`unveil paper {path.name} --data {data}{options}`"
 
 
@@ -222,44 +224,6 @@ def fit(path: Path) -> str:
     lines = ["| rows | file MB | s | MB above what was there before |", "|---" * 4 + "|"]
     for row in record_at(path)["rows"]:
         lines.append(f"| {row['rows']:,} | {row['file_mb']:,} | {row['seconds']:.0f} | {row['peak_mb']:,} |")
-    return "\n".join(lines)
-
-
-def small(path: Path) -> str:
-    """How long a fit on little data takes."""
-    if not path.with_suffix(".json").exists():
-        return "*Not measured yet.*"
-    lines = ["|  | rows | number of classes | s | processor s | ACC % |", "|---" * 6 + "|"]
-    for row in record_at(path)["rows"]:
-        times = f"{row['seconds']:.1f} | {row['processor_seconds']:.1f}"
-        lines.append(f"| {row['task']} | {row['rows']:,} | {row['number']} | {times} | {100 * row['acc']:.1f} |")
-    return "\n".join(lines)
-
-
-def inputs(path: Path) -> str:
-    """What the command reached on files as people have them."""
-    if not path.with_suffix(".json").exists():
-        return "*Not measured yet.*"
-    lines = ["|  | command | known + new | novel | ACC % | forecast % |", "|---" * 6 + "|"]
-    for row in json.loads(path.with_suffix(".json").read_text(encoding="utf-8")):
-        items, novel = f"{row['known_rows']:,} + {row['new_rows']:,}", row["novel"]
-        numbers = f"{100 * row['acc']:.1f} | {100 * row['forecast']:.0f}"
-        lines.append(f"| {row['task']} | `{row['command']}` | {items} | {novel} | {numbers} |")
-    return "\n".join(lines)
-
-
-def views(folder: Path) -> str:
-    """Accuracy on hidden known classes with views of several kinds, and the mean over tasks."""
-    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    if not records:
-        return "*Not measured yet.*"
-    kinds = [key for key in records[0]["rehearsals"][0] if key not in ("hidden", "counted")]
-    lines = [f"| second view | {' | '.join(record['task'] for record in records)} | mean |"]
-    lines.append("|---" * (len(records) + 2) + "|")
-    for kind in kinds:
-        scores = [100 * mean([one[kind] for one in record["rehearsals"]]) for record in records]
-        name = "(k-means)" if kind == "k-means" else kind
-        lines.append(f"| {name} | {' | '.join(f'{score:.1f}' for score in [*scores, mean(scores)])} |")
     return "\n".join(lines)
 
 
@@ -280,23 +244,6 @@ def ablation(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def splits(path: Path) -> str:
-    """How far forecasts were off on splits of known classes."""
-    if not path.with_suffix(".json").exists():
-        return "*Not measured yet.*"
-    record = record_at(path)
-    fitted = record["fit"]
-    cells = [
-        str(len(record["records"])),
-        f"{100 * fitted['truth_inside']:.0f} %",
-        f"{100 * fitted['mean_error']:.1f} points",
-        str(fitted["slope"]),
-        str(fitted["spread"]),
-    ]
-    head = "| splits | truth in the 90 % interval | mean absolute error | best slope | best spread |"
-    return f"{head}\n|---|---|---|---|---|\n| {' | '.join(cells)} |"
-
-
 def stored(table: Callable[[dict[str, Any]], str]) -> Callable[[Path], str]:
     """A table of one record, where it is there."""
     return lambda path: table(record_at(path)) if path.with_suffix(".json").exists() else "*Not measured yet.*"
@@ -306,11 +253,7 @@ def own_data(kind: str) -> Callable[[Path], str]:
     """A table of the records of `python -m benchmarks.own_data`."""
 
     def make(folder: Path) -> str:
-        records = own_bars.read(folder)
-        if kind == "bars":
-            speed = folder.parent / "own-speed.json"
-            return own_bars.table(records, json.loads(speed.read_text()) if speed.exists() else None)
-        return str(getattr(own_tables, kind)(records))
+        return str(getattr(own_tables, kind)(own_records.read(folder)))
 
     return make
 
@@ -353,32 +296,23 @@ MAKERS = {
     "continued": continued,
     "review": review,
     "faults": faults,
-    "coverage": reliability.coverage_table,
-    "mutants": reliability.mutants_table,
     "stability": reliability.stability_table,
     "table": table,
-    "tried": tried,
     "bench": bench,
     "limits": limits,
-    "growth": growth,
     "paper": paper,
     "fit": fit,
-    "views": views,
     "ablation": ablation,
-    "splits": splits,
-    "small": small,
-    "inputs": inputs,
     "claims": claims.table,
+    "across": claims.across,
     "counts": stored(own_tables.counts),
     "dimensions": stored(own_tables.dimensions),
-    "images": stored(own_tables.small_images),
     "encoders": encoder_tables.encoders,
     "image-sizes": stored(encoder_tables.image_sizes),
     "text-encoders": stored(encoder_tables.text_encoders),
+    "image-path": stored(encoder_tables.image_path),
     "sound": stored(encoder_tables.sound),
-    "hardness": stored(hardness.table),
     "parameters": parameters.table,
-    "tuning": tuning.table,
     "from-scratch": from_scratch.table,
     **{kind: own_data(kind) for kind in OWN_DATA},
     **cluster_tables.TABLES,

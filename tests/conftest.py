@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
@@ -18,6 +19,9 @@ from sklearn.datasets import load_digits
 
 if TYPE_CHECKING:
     from browsing import Browser
+
+hypothesis.settings.register_profile("unveil", deadline=None)  # no test may depend on how busy the machine is
+hypothesis.settings.load_profile("unveil")
 
 TINY = [
     "data.per_class=24",

@@ -74,16 +74,18 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "paper-to-code.md"
 
 
 def papers_values() -> dict[str, list[Any]]:
-    """The table of docs/paper-to-code.md: the value of each setting in the three recipes; None where it is unset."""
-    table = PAGE.read_text(encoding="utf-8").partition("<!-- recipes -->")[2].partition("<!-- end of recipes -->")[0]
+    """What docs/paper-to-code.md says: the value of each setting in the three recipes; None where it is unset."""
+    page = PAGE.read_text(encoding="utf-8").partition("<!-- recipes -->")[2]
+    table, _, rest = page.partition("<!-- end of recipes -->")
     header, _, *lines = (line.strip("|").replace("\\|", "¦").split("|") for line in table.strip().splitlines())
     assert [cell.strip() for cell in header[1:4]] == list(PAPER)
-    values = {}
+    same = tomllib.loads(rest.partition("```toml")[2].partition("```")[0])
+    values = {key: [value] * len(PAPER) for key, value in flat(same).items()}
     for line in lines:
         cells = [cell.strip() for cell in line]
-        values[cells[0].strip("`")] = [
-            None if cell == "—" else tomllib.loads(f"value = {cell}")["value"] for cell in cells[1:4]
-        ]
+        key = cells[0].strip("`")
+        assert key not in values
+        values[key] = [None if cell == "—" else tomllib.loads(f"value = {cell}")["value"] for cell in cells[1:4]]
     return values
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from benchmarks import __main__ as command
-from benchmarks import claims, hardness, literal, own_speed, parameters, tuning
+from benchmarks import claims, literal, own_speed, parameters
 from benchmarks.growth import Curve, Point
 from benchmarks.literal_network import ResNet
 from benchmarks.memory import peak_bytes
@@ -25,7 +25,6 @@ from unveil.errors import UnveilError
 from unveil.experiments import bench
 from unveil.experiments.peak import flops
 from unveil.experiments.workload import Losses
-from unveil.methods.ncl import HNGSettings
 from unveil.models import build_encoder
 
 CPU = torch.device("cpu")
@@ -247,7 +246,7 @@ def test_a_claim_is_reproduced_where_sign_size_and_seeds_agree(
     assert claims.verdict(paper, here, chance) == said
 
 
-def test_claims_show_accuracies_effects_and_their_records(tmp_path: Path) -> None:
+def test_claims_show_effects_in_the_paper_and_here(tmp_path: Path) -> None:
     assert claims.table(tmp_path) == "*No records yet.*"
     head = "row,pairs,seeds,acc_mean,paper,beside,effect,paper_effect,p\n"
     for data in ("desk-cifar100", "desk-cifar100-embedded"):
@@ -255,26 +254,42 @@ def test_claims_show_accuracies_effects_and_their_records(tmp_path: Path) -> Non
         rows = "NCL + HNG,nearest,3,63.25000000000001,86.6,k-means,7.550000000000001,30.3,0.0141\n"
         rows += "MCL,learned,3,56.6,21.5,k-means,-20.0,-34.8,0.0001\n"
         (tmp_path / data / "table4.csv").write_text(head + rows)
-    said, _, _, _, *lines = claims.table(tmp_path).splitlines()
+    said, _, header, _, *lines = claims.table(tmp_path).splitlines()
     assert said == "Of 3 effects: 1 reproduced, 2 in sign, 0 not, 0 undecided, 0 no effect in the paper."
-    link = "[table4](../results/paper/desk-cifar100/table4.csv)"
-    shown = "k-means | 86.6 (+30.3) | 63.3 (+7.6) | 3 | 0.014 | **in sign**"
-    assert lines[0] == f"| NCL + HNG is far ahead of k-means | CIFAR-100, from scratch | {shown} | {link} |"
-    assert [line.split(" | ")[1] for line in lines if "MCL" in line] == ["CIFAR-100, from scratch"]  # see claims.toml
+    assert header.endswith("| CIFAR-100: paper | from scratch | embeddings |")
+    shown = "+30.3 | +7.6 **in sign** | +7.6 **in sign** |"
+    assert lines[0] == f"| NCL + HNG is far ahead of k-means |  |  |  | {shown}"
+    assert lines[1:] == ["| MCL is behind k-means |  |  |  | -34.8 | -20.0 **reproduced** |  |"]  # see claims.toml
 
 
-def test_how_hard_the_negatives_of_the_variants_are() -> None:
-    z, queue_u, queue_l = (F.normalize(torch.rand(n, 16, generator=rng.generator(0, n)), dim=1) for n in (8, 200, 150))
-    found = {
-        name: hardness.hardness(z, queue_u, queue_l, HNGSettings(variant=name, k_easy=20, k_hard=30), 10, 0)
-        for name in hardness.VARIANTS.values()
-    }
-    assert found["v1"] == {"negatives": 0, "share": 0.0}
-    drawn = torch.randint(150, (8, 20), generator=torch.Generator().manual_seed(0))
-    labeled = torch.stack([queue_l[row] @ query for row, query in zip(drawn, z, strict=True)])
-    added, stored = (labeled / 0.05).exp().sum(dim=1), (z @ queue_u.T / 0.05).exp().sum(dim=1)
-    assert found["v3"]["share"] == pytest.approx(float((added / (added + stored)).mean()), abs=1e-3)
-    assert found["v5"]["cosine"] < found["v3"]["cosine"] < found[""]["cosine"] < found["v4"]["cosine"]
+def test_systems_stand_beside_each_other_on_every_data_set(tmp_path: Path) -> None:
+    assert claims.across(tmp_path / "table4+table3") == "*No records yet.*"
+    columns = "|  | pairs | seeds | ACC % | paper |\n|---|---|---|---|---|\n"
+    for data, table, rows in (
+        (
+            "desk-cifar10",
+            "table4",
+            ["NCL | nearest | 3 | 86.9 ± 0.2 | 93.4 ± 0.2", "k-means on the inputs | – | 1 | 70.0 | "],
+        ),
+        (
+            "desk-cifar10",
+            "table3",
+            ["NCL | nearest | 3 | 86.9 ± 0.2 | 93.4 ± 0.2", "NCL + HNG | nearest | 1 | 87.1 | 93.4 ± 0.1"],
+        ),
+        ("desk-cifar100-embedded", "table4", ["NCL | nearest | 3 | 68.4 ± 0.7 | 82.3 ± 2.6"]),
+        ("desk-cifar10", "pair-rules", ["NCL, cosine above 0.95 | cosine 0.95 | 1 | 50.0 | "]),
+        ("desk-cifar10-embedded", "table4", ["NCL, cosine above 0.95 | cosine 0.95 | 1 | 40.0 | "]),
+    ):
+        (tmp_path / data).mkdir(exist_ok=True)
+        (tmp_path / data / f"{table}.md").write_text(columns + "".join(f"| {row} |\n" for row in rows))
+    assert claims.across(tmp_path / "table4+table3").splitlines()[2:] == [
+        "| k-means on the inputs |  | 70.0 |  |  |  |  |",
+        "| NCL | 93.4 ± 0.2 | 86.9 ± 0.2 |  | 82.3 ± 2.6 |  | 68.4 ± 0.7 |",
+        "| NCL + HNG | 93.4 ± 0.1 | 87.1 |  |  |  |  |",
+    ]
+    assert claims.across(tmp_path / "pair-rules").splitlines()[2:] == [
+        "| NCL, cosine above 0.95 |  | 50.0 |  |  |  |  |"
+    ]
 
 
 def test_the_parameter_figures_in_one_table_and_one_picture(tmp_path: Path) -> None:
@@ -284,25 +299,8 @@ def test_the_parameter_figures_in_one_table_and_one_picture(tmp_path: Path) -> N
     (tmp_path / "rounds.csv").write_text(f"{head}iterations of HNG N = 0,1,68.0,\n")
     lines = parameters.table(tmp_path).splitlines()
     assert lines[2].startswith("| pseudo-positives k1 | 50")
-    assert lines[2].endswith("| 1: 60.0, 50: **68.5** | 2 |")
+    assert lines[2].endswith("| 1: 60.0, 50: **68.5** |")
     assert len(lines) == 4
     parameters.draw(tmp_path, tmp_path / "figures.png")
     with Image.open(tmp_path / "figures.png") as picture:
         assert picture.width > 1000
-
-
-def test_the_tries_of_every_system_in_one_table(tmp_path: Path) -> None:
-    assert tuning.table(tmp_path) == "*Not measured yet.*"
-    lines = [
-        "row,acc_mean",
-        "as it is: RS,50.0",
-        "random head: RS,40.04",
-        "as it is: NCL,55.0",
-        "random head: NCL,56.0",
-    ]
-    (tmp_path / "tuning.csv").write_text("\n".join(lines))
-    (tmp_path / "tuning-own.csv").write_text("row,acc_mean\nRS: the largest feature,50.7\n")
-    assert tuning.table(tmp_path).splitlines()[2:] == [
-        "| RS | 50.0 | 40.0 | the largest feature: **50.7** |",
-        "| NCL | 55.0 | **56.0** |  |",
-    ]

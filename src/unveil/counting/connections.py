@@ -86,7 +86,7 @@ def weigh_connections(
         connections = joins(labeled[draw.permutation(rows)[:ROWS]], guess * len(chosen), neighbors, number)
         errors.append(np.log(_numbers(connections) / len(chosen)))
     for number in range(UNLABELED_DRAWS):
-        draw = rng.numpy(seed, "unlabeled connections", number)
+        draw = rng.numpy(seed, "unlabelled connections", number)
         rows = draw.permutation(len(unlabeled))[: int(np.clip(about * per_class, 20, ROWS))]
         connections = joins(unlabeled[rows], about, neighbors, number)
         counts.append(np.log(_numbers(connections)))

@@ -90,7 +90,7 @@ def recognize_known(x: Matrix, labels: Labels, seed: int, shape: Shape | None = 
     classes = len(np.unique(labels[labeled]))
     if classes == 0 or len(labeled) < LEAST_EACH * classes:
         return None
-    draw = rng.numpy(seed, "recognize known classes")
+    draw = rng.numpy(seed, "recognise known classes")
     some = draw.permutation(labeled)[:LABELED]
     parts = -(-len(unlabeled) // min(PART, PER_LABELED * len(some)))
     filled = labels.copy()

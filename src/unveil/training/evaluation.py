@@ -47,7 +47,7 @@ class Evaluator:
             p = model.novel_head(z).softmax(dim=1)
         clusters = p.argmax(dim=1).cpu().numpy()
         sizes = np.bincount(clusters, minlength=p.shape[1])
-        sample = rng.numpy(self.seed, "labeled sample").permutation(self.task.labeled)[:QUERIES]
+        sample = rng.numpy(self.seed, "labelled sample").permutation(self.task.labeled)[:QUERIES]
         return {
             **({} if self.truth is None else clustering_scores(self.truth.unlabeled, clusters)),
             **({} if z_test is None else self.test(model, z_test)),
