@@ -1,6 +1,6 @@
 """Images through the estimator as people call it: the usual encoders beside --quick.
 
-    python -m benchmarks.image_path [--out results/image-path.json] [--store FOLDER]
+    python -m benchmarks.image_path --store FOLDER [--out results/image-path.json]
 
 CIFAR-100 with 20 images of each of 80 known classes and 75 of each of 20 new ones, CIFAR-10 with five and five classes
 of 100, and imagenet20 with ten and ten of 60, both ways; the number of new classes given, no rehearsals, two seeds. One

@@ -1,6 +1,6 @@
 """At which size encoders should see images, which of them side by side, and whether the mean over views pays.
 
-    python -m benchmarks.image_sizes [--out results/image-sizes.json] [--pool FOLDER]
+    python -m benchmarks.image_sizes --pool FOLDER [--out results/image-sizes.json]
 
 30 images of each of at most 20 classes of a data set; all labels are used, as those of known classes would be. A
 setting is judged by k-means (3 seeds) and by the five nearest neighbors of each image, on vectors of unit length. What
@@ -57,7 +57,7 @@ class Pictures:
 
 
 @app.default
-def main(*, out: Path = RECORD, pool: Path = Path("/data/pool"), views: bool = True) -> None:
+def main(*, pool: Path, out: Path = RECORD, views: bool = True) -> None:
     """Measure everything and write the record."""
     torch.set_num_threads(1)
     begun, rows = time.process_time(), []

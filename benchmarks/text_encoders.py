@@ -1,6 +1,6 @@
 """Which encoder of texts is worth its size: k-means and nearest neighbors on 20 classes of two data sets.
 
-    python -m benchmarks.text_encoders [--out results/text-encoders.json] [--titles stackoverflow.tsv.gz]
+    python -m benchmarks.text_encoders --titles stackoverflow.tsv.gz [--out results/text-encoders.json]
 
 50 texts of each class, three draws of 20 of the 150 intents and one of the 20 topics of questions; all labels are used.
 TF-IDF is fitted to the texts themselves, as a fit would. One thread; seconds are of the processor.
@@ -34,7 +34,7 @@ app = cyclopts.App(help=__doc__)
 
 
 @app.default
-def main(*, out: Path = RECORD, titles: Path = Path("/data/pool/stackoverflow.tsv.gz")) -> None:
+def main(*, titles: Path, out: Path = RECORD) -> None:
     """Measure everything and write the record."""
     torch.set_num_threads(1)
     rows = []
