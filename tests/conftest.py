@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; read when numpy and torch are imported
+
 import hypothesis
 import numpy as np
 import pytest
@@ -95,6 +97,13 @@ def called_here(args: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
             traceback.print_exc()
             code = 1
     return subprocess.CompletedProcess(args, code, out.getvalue(), err.getvalue())
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """Change a file in its place: one that is made anew a thousand times waits for the disk."""
+    with path.open("r+b") as file:
+        file.write(content)
+        file.truncate()
 
 
 @pytest.fixture

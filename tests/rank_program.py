@@ -29,7 +29,7 @@ from unveil.own.run import run_own_data, run_recipe
 from unveil.settings import Settings
 from unveil.storage import Storage
 from unveil.training import loop, stages, stored_stages
-from unveil.training.progress import Silent
+from unveil.training.progress import Bar
 from unveil.training.training import Training
 
 COMMON = ["data.per_class=30", "machine.precision=float32", "discovery.novel_head=random", "discovery.epochs=4"]
@@ -39,11 +39,11 @@ ALONE = 7
 """Step at which a discovery is interrupted, to be resumed by another number of ranks."""
 
 
-class Recorder(Silent):
+class Recorder(Bar):
     """Keeps the losses of every step."""
 
     def __init__(self, kept: dict[str, list[dict[str, float]]], stage: str) -> None:
-        super().__init__()
+        super().__init__(stage, Console(quiet=True))
         self.losses = kept.setdefault(stage, [])
 
     def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None:
@@ -74,7 +74,7 @@ def training_of(settings: Settings, storage: Storage | None = None) -> Training:
 def trained(method: str, *overrides: str) -> dict[str, Any]:
     """Losses of all steps, queues and features after training with a method."""
     settings = recipe.load("digits", [*COMMON, f"discovery.method={method}", *overrides])
-    training, kept, made = training_of(settings), dict[str, list[dict[str, float]]](), list[Any]()
+    kept, made = dict[str, list[dict[str, float]]](), list[Any]()
     make = stages.make_method
 
     def noted(*given: Any) -> Any:

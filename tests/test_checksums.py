@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import overwrite
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from safetensors.numpy import save as serialize
@@ -26,12 +27,12 @@ def test_an_array_comes_back_and_damage_is_found(tmp_path: Path, mapped: bool) -
     np.testing.assert_array_equal(checksums.load_array(path, "", mapped=mapped), array)
     whole = path.read_bytes()
     for bit in range(8 * len(whole)):
-        path.write_bytes(flipped(path, bit))
+        overwrite(path, flipped(path, bit))
         with pytest.raises(DamagedError, match=r"a\.npy is damaged .*: copy it"):
             checksums.load_array(path, "copy it", mapped=mapped)
-        path.write_bytes(whole)
+        overwrite(path, whole)
     for length in range(len(whole)):
-        path.write_bytes(whole[:length])
+        overwrite(path, whole[:length])
         with pytest.raises(DamagedError, match=r"a\.npy"):
             checksums.load_array(path, "copy it", mapped=mapped)
     path.unlink()
@@ -82,15 +83,15 @@ def test_a_sealed_file_shows_every_flipped_bit(tmp_path: Path) -> None:
     key = whole.index(b'"checksum"')
     silent = set()
     for bit in range(8 * len(whole)):
-        path.write_bytes(flipped(path, bit))
+        overwrite(path, flipped(path, bit))
         with contextlib.suppress(ValueError, SafetensorError):
             checksums.check_sealed(path)
             load_file(path)
             silent.add(bit // 8)
-        path.write_bytes(whole)
+        overwrite(path, whole)
     assert silent <= set(range(key, key + len(b'"checksum"')))  # then it looks like a file without one
     for length in range(len(whole)):
-        path.write_bytes(whole[:length])
+        overwrite(path, whole[:length])
         with pytest.raises((ValueError, SafetensorError)):  # noqa: PT012
             checksums.check_sealed(path)
             load_file(path)

@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from unveil import files, ranks
 from unveil.errors import DamagedError
 
-BLOCK = 1 << 22
-"""Bytes that are read at a time."""
+BLOCK = 1 << 22  # bytes that are read at a time
 KEY = "checksum"
-METADATA = {KEY: "0" * 64}
-"""Metadata of a safetensors file that `sealed` shall complete."""
+METADATA = {KEY: "0" * 64}  # metadata of a safetensors file that `sealed` shall complete
 _ENTRY = re.compile(rb'"checksum":"([^"]*)"')
 _VERIFIED: dict[tuple[str, str], tuple[int, ...]] = {}
 

@@ -13,8 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-EXPIRES = 120.0
-"""Seconds after which a claim that was not touched is void."""
+from unveil.files import is_alive
+
+EXPIRES = 120.0  # seconds after which a claim that was not touched is void
 
 
 def once(result: Path, make: Callable[[], object], *, expires: float = EXPIRES) -> bool:
@@ -42,7 +43,13 @@ def claimed(result: Path, *, expires: float = EXPIRES) -> Iterator[bool]:
         yield False
         return
     stop = threading.Event()
-    touching = threading.Thread(target=_keep_touching, args=(path, expires / 4, stop), daemon=True)
+
+    def keep_touching() -> None:
+        while not stop.wait(expires / 4):
+            with suppress(OSError):
+                os.utime(path)
+
+    touching = threading.Thread(target=keep_touching, daemon=True)
     touching.start()
     try:
         yield True
@@ -85,13 +92,9 @@ def _has_ended(path: Path) -> bool:
     """Whether the claim is of a process of this machine that is gone. Of others nothing is known."""
     try:
         host, process = path.read_text().split()
-        if host == socket.gethostname():
-            os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
+        return host == socket.gethostname() and not is_alive(int(process))
     except (OSError, ValueError):
-        return False  # it belongs to somebody else, or is just being written
-    return False
+        return False  # it is gone, or just being written
 
 
 def _take_away(path: Path, expires: float) -> bool:
@@ -110,9 +113,3 @@ def _take_away(path: Path, expires: float) -> bool:
     finally:
         with suppress(OSError):
             aside.unlink()
-
-
-def _keep_touching(path: Path, every: float, stop: threading.Event) -> None:
-    while not stop.wait(every):
-        with suppress(OSError):
-            os.utime(path)

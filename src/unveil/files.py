@@ -65,21 +65,16 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def is_leftover(path: Path) -> bool:
-    """Whether it is a temporary file of a process that has ended."""
-    match = _PART.fullmatch(path.name)
-    return match is not None and not _alive(int(match[2]))
-
-
 def clear_leftovers(folder: Path) -> None:
     """Delete the temporary files that killed processes have left in a folder."""
     with suppress(OSError):
         for path in folder.iterdir():
-            if is_leftover(path):
+            if (match := _PART.fullmatch(path.name)) and not is_alive(int(match[2])):
                 path.unlink(missing_ok=True)
 
 
-def _alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
+    """Whether there is a process with this number on this machine."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

@@ -5,6 +5,7 @@ import platform
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -57,8 +58,11 @@ def describe(device: torch.device, precision: torch.dtype) -> dict[str, object]:
     }
 
 
+@cache
 def commit() -> str | None:
-    """The commit of the source tree, with `+changes` where it was edited; None for an installed package."""
+    """The commit of the source tree, with `+changes` where it was edited; None for an installed package.
+
+    Asked once: what this process has imported stays as it is."""
     here = Path(__file__).resolve().parent
     try:
         _git(here, "ls-files", "--error-unmatch", __file__)  # fails where another repository contains the package

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 Floats = TypeVar("Floats", bound=np.floating[Any])
 Matrix = NDArray[np.float32]
 Labels = NDArray[np.int64]
-TINY = 1e-12
-"""Lengths below this count as zero."""
+TINY = 1e-12  # lengths below this count as zero
 
 
 def unit_rows(x: NDArray[Floats]) -> NDArray[Floats]:
@@ -27,8 +26,7 @@ def loses_in_float32(x: NDArray[np.floating[Any]]) -> bool:
     return bool(((np.abs(some).max(axis=0) * 2.0**-24 > 0.01 * spread) & (spread > 0)).any())
 
 
-ANGLES_FROM = 16
-"""Columns from which on rows are compared by their angles: with fewer, too much would be lost."""
+ANGLES_FROM = 16  # columns from which on rows are compared by their angles: with fewer, too much would be lost
 
 
 def directions(x: NDArray[Floats]) -> NDArray[Floats]:
@@ -36,8 +34,7 @@ def directions(x: NDArray[Floats]) -> NDArray[Floats]:
     return unit_rows(x) if x.shape[-1] >= ANGLES_FROM else x
 
 
-FEW_COLUMNS = 32
-"""Up to so many columns, one column at a time is quicker than a sparse product."""
+FEW_COLUMNS = 32  # up to so many columns, one column at a time is quicker than a sparse product
 
 
 def match_clusters(counts: NDArray[np.int64]) -> Labels:

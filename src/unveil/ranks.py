@@ -28,8 +28,7 @@ class Ranks:
 
     rank: int = 0
     count: int = 1
-    local: int = 0
-    """Its number among the ranks of its machine: the GPU that it uses."""
+    local: int = 0  # its number among the ranks of its machine: the GPU that it uses
 
     @property
     def first(self) -> bool:

@@ -52,14 +52,7 @@ class Data:
     """Divides each channel."""
 
     def __post_init__(self) -> None:
-        expect(self.per_class is None or self.per_class >= 1, f"per_class is {self.per_class}: give 1 or more")
-        expect(self.imbalance >= 1, f"imbalance is {self.imbalance}: give 1 or more")
-        expect(
-            self.encoder_size is None or self.encoder_size >= 32,
-            f"encoder_size is {self.encoder_size}: give 32 or more pixels",
-        )
-        expect(self.n_novel is None or self.n_novel >= 1, f"n_novel is {self.n_novel}: give 1 or more, or none")
-        expect(self.pca is None or self.pca >= 1, f"pca is {self.pca}: give 1 or more components")
+        at_least(self, per_class=1, imbalance=1, encoder_size=32, n_novel=1, pca=1)
         expect(all(value > 0 for value in self.std), f"std is {list(self.std)}: give positive numbers")
 
 
@@ -94,12 +87,9 @@ class Augment:
     """Augment the one view of the rotation and supervised stages too."""
 
     def __post_init__(self) -> None:
-        expect(self.shift >= 0, f"shift is {self.shift}: give 0 or more pixels")
-        expect(self.size is None or self.size >= 1, f"size is {self.size}: give 1 or more pixels")
+        at_least(self, shift=0, size=1, jitter=0, noise=0)
         low, high = self.crop or (1.0, 1.0)
         expect(0 < low <= high <= 1, f"crop is [{low}, {high}]: give two rising shares of the area, such as [0.5, 1.0]")
-        expect(self.jitter >= 0, f"jitter is {self.jitter}: give 0 or more")
-        expect(self.noise >= 0, f"noise is {self.noise}: give 0 or more")
         expect(0 <= self.gray <= 1, f"gray is {self.gray}: give a share from 0 to 1")
         for name, share in (("dropout", self.dropout), ("mix", self.mix)):
             expect(0 <= share < 1, f"{name} is {share}: give a share from 0 up to 1")
@@ -124,13 +114,10 @@ class Encoder:
     head in it is used too."""
 
     def __post_init__(self) -> None:
-        expect(self.width >= 1, f"width is {self.width}: give 1 or more")
-        expect(self.space_to_depth >= 1, f"space_to_depth is {self.space_to_depth}: give 1 or more pixels")
+        at_least(self, width=1, space_to_depth=1)
         for name, values in (("blocks", self.blocks), ("strides", self.strides)):
-            expect(
-                len(values) == 4 and min(values) >= 1,
-                f"{name} is {list(values)}: give four whole numbers of 1 or more, one for each group",
-            )
+            wanted = "four whole numbers of 1 or more, one for each group"
+            expect(len(values) == 4 and min(values) >= 1, f"{name} is {list(values)}: give {wanted}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,16 +150,10 @@ class Stage:
     """Epochs between evaluations; the last epoch is always evaluated."""
 
     def __post_init__(self) -> None:
-        expect(self.epochs >= 0, f"epochs is {self.epochs}: give 0 or more")
-        expect(self.passes >= 1, f"passes is {self.passes}: give 1 or more")
-        expect(self.steps is None or self.steps >= 1, f"steps is {self.steps}: give 1 or more, or none")
-        expect(self.batch >= 1, f"batch is {self.batch}: give 1 or more")
+        at_least(self, epochs=0, passes=1, steps=1, batch=1, weight_decay=0, warmup=0, evaluate_every=1)
         expect(0 < self.lr < float("inf"), f"lr is {self.lr}: give a positive learning rate")
         expect(0 <= self.momentum < 1, f"momentum is {self.momentum}: give a number from 0 to below 1")
         expect(self.momentum > 0 or not self.nesterov, "nesterov needs momentum: give one above 0, or nesterov=false")
-        expect(self.weight_decay >= 0, f"weight_decay is {self.weight_decay}: give 0 or more")
-        expect(self.warmup >= 0, f"warmup is {self.warmup}: give 0 or more epochs")
-        expect(self.evaluate_every >= 1, f"evaluate_every is {self.evaluate_every}: give 1 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,8 +176,8 @@ class Rotation(Stage):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        expect(self.views_weight >= 0, f"views_weight is {self.views_weight}: give 0 or more")
-        expect(self.views_temperature > 0, f"views_temperature is {self.views_temperature}: give a positive number")
+        at_least(self, views_weight=0)
+        positive(self, "views_temperature")
         expect(
             self.rotations != "all" or not self.views_weight,
             "views_weight compares images with one turn each: set rotations=one or rotations=upright",
@@ -246,13 +227,10 @@ class Discovery(Stage):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        each = self.labeled_per_batch
-        expect(
-            each is None or 1 <= each < self.batch,
-            f"labeled_per_batch is {each} in batches of {self.batch}: give 1 to {self.batch - 1}",
-        )
-        alone = self.unlabeled_batch
-        expect(alone is None or alone >= 2, f"unlabeled_batch is {alone}: give 2 or more, or none")
+        each, batch = self.labeled_per_batch, self.batch
+        message = f"labeled_per_batch is {each} in batches of {batch}: give 1 to {batch - 1}"
+        expect(each is None or 1 <= each < batch, message)
+        at_least(self, unlabeled_batch=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,9 +258,8 @@ class Machine:
     """The most that these may take; what does not fit is kept at a byte a value, then with fewer views."""
 
     def __post_init__(self) -> None:
-        expect(self.workers >= 0, f"workers is {self.workers}: give 0 or more")
-        expect(self.cache_views >= 0, f"cache_views is {self.cache_views}: give 0 or more")
-        expect(self.cache_gb is None or self.cache_gb > 0, f"cache_gb is {self.cache_gb}: give a positive number")
+        at_least(self, workers=0, cache_views=0)
+        positive(self, "cache_gb")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,7 +283,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        expect(self.rehearsals >= 0, f"rehearsals is {self.rehearsals}: give 0 or more")
+        at_least(self, rehearsals=0)
         expect(0 <= self.seed < 2**32, f"seed is {self.seed}: give a whole number from 0 to {2**32 - 1}")
 
 
@@ -314,3 +291,17 @@ def expect(condition: bool, message: str) -> None:
     """Raise the message as an error for people unless the condition holds."""
     if not condition:
         raise UnveilError(message)
+
+
+def at_least(settings: object, **bounds: float) -> None:
+    """Raise an error for a setting below its bound; None has none."""
+    for name, least in bounds.items():
+        value = getattr(settings, name)
+        expect(value is None or value >= least, f"{name} is {value}: give {least} or more")
+
+
+def positive(settings: object, *names: str) -> None:
+    """Raise an error for a setting that is 0 or less; None is allowed."""
+    for name in names:
+        value = getattr(settings, name)
+        expect(value is None or value > 0, f"{name} is {value}: give a positive number")

@@ -20,8 +20,7 @@ from unveil.files import clear_leftovers, disk_error
 
 LOCK = ".lock"
 FORMAT = 2  # raise it when stored stages of older versions must not be reused
-_ENTRY = re.compile(r"[0-9a-f]{20}")
-"""Names that `identity` gives."""
+_ENTRY = re.compile(r"[0-9a-f]{20}")  # names that `identity` gives
 _KINDS = {
     "embeddings.npy": "embeddings",
     "layout.json": "outputs of a frozen trunk",
@@ -35,10 +34,8 @@ _KINDS = {
 class Storage:
     """The directories to write to. Functions that get no `Storage` keep everything in memory."""
 
-    stages: Path
-    """Finished stages and caches, shared by all runs."""
-    run: Path
-    """The run's own directory: checkpoint and metrics of the discovery stage."""
+    stages: Path  # finished stages and caches, shared by all runs
+    run: Path  # the run's own directory: checkpoint and metrics of the discovery stage
 
     def within(self, name: str) -> "Storage":
         """A storage with the same stages and a subdirectory of the run directory."""
@@ -85,9 +82,8 @@ def _locked(folder: Path, wait: bool) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
-                raise UnveilError(
-                    f"another process is working in {folder}: wait for it, or choose another --out"
-                ) from None
+                message = f"another process is working in {folder}: wait for it, or choose another --out"
+                raise UnveilError(message) from None
             if not _is_there(folder / LOCK, lock.fileno()):
                 continue  # the folder was deleted while this process waited
             os.utime(lock.fileno())  # when it was last used, for `unveil cache`
@@ -139,10 +135,13 @@ def entries(store: Path) -> list[Entry]:
     """Everything in the store, largest first. Links and folders that unveil did not name are left out."""
     if not store.is_dir():
         return []
-    folders = [
-        path for path in store.iterdir() if _ENTRY.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
-    ]
-    found = [Entry(path, _kind(path), size_of(path), _last_used(path)) for path in folders]
+    found = []
+    for folder in store.iterdir():
+        if _ENTRY.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
+            kind = next((kind for name, kind in _KINDS.items() if (folder / name).exists()), "unfinished")
+            lock = folder / LOCK
+            used = (lock if lock.exists() else folder).stat().st_mtime
+            found.append(Entry(folder, kind, size_of(folder), used))
     return sorted(found, key=lambda entry: (-entry.bytes, entry.folder.name))
 
 
@@ -164,17 +163,3 @@ def size_of(path: Path) -> int:
             with suppress(OSError):
                 total += Path(folder, name).lstat().st_size
     return total
-
-
-def _kind(folder: Path) -> str:
-    """What an entry holds, by the name of its file."""
-    for name, kind in _KINDS.items():
-        if (folder / name).exists():
-            return kind
-    return "unfinished"
-
-
-def _last_used(folder: Path) -> float:
-    with suppress(OSError):
-        return (folder / LOCK).stat().st_mtime
-    return folder.stat().st_mtime

@@ -1,6 +1,5 @@
 """Neighbor consensus: the embedding's gradient, the consensus, and the method as a whole."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,30 +9,33 @@ from blobs import blobs
 from sklearn.datasets import load_digits, make_moons
 
 from unveil import NovelClassDiscovery
-from unveil.clustering import neighbor_consensus
 from unveil.clustering.embedding import embed
 from unveil.clustering.graph import edge_weights, neighbor_graph
+from unveil.clustering.known_head import separated_by_planes
 from unveil.clustering.neighbor_consensus import (
+    NeighborConsensus,
     NeighborConsensusSettings,
-    choices_of_dimensions,
-    discriminant_kmeans,
+    evidence_weights,
     find_clusters,
-    separated_by_planes,
+    hidden_classes,
 )
 from unveil.clustering.partitions import (
+    adjusted_rand_matrix,
     agreement,
     average_labels,
     consensus,
     evenness,
     kmeans_labels,
-    most_agreed,
-    share_that_agrees,
+    votes,
     ward_labels,
 )
+from unveil.clustering.spaces import COMPONENTS, components, scaled, shaped
+from unveil.clustering.taught import taught
 from unveil.clustering.vote import NeighborVote
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.models.heads import build_head, describe_head
+from unveil.numerics import adjusted_rand
 
 USUAL = NeighborConsensusSettings()
 
@@ -55,39 +57,137 @@ def test_the_consensus_outvotes_a_partition_that_is_wrong() -> None:
     partitions = [y, (y + 1) % 4, wrong, y]
     np.testing.assert_allclose(agreement(partitions)[[0, 1, 3]], 2 / 3, atol=0.05)
     assert agreement(partitions)[2] < 0.1
-    assert clustering_accuracy(y, consensus(partitions, 4, 0)) == 1.0
+    assert clustering_accuracy(y, consensus(partitions, np.ones(4, dtype=np.float32) / 4, 4, 0)) == 1.0
     assert clustering_accuracy(y, ward_labels(x, 4, 0)) == clustering_accuracy(y, kmeans_labels(x, 4, 0, 10)) == 1.0
 
 
 def test_blobs_of_unequal_spread_are_told_apart() -> None:
     x, y = blobs(6, 60, apart=2.0)
-    known, novel = y < 3, y >= 3
-    clusters = find_clusters(x[novel], x[known], y[known], 3, NeighborConsensusSettings(), seed=0)
-    assert clustering_accuracy(y[novel], clusters) > 0.95
-    assert len(find_clusters(x[:5], x[known], y[known], 3, NeighborConsensusSettings(), seed=0)) == 5
+    labels = np.where(y < 3, y, -1)
+    found = find_clusters(x, labels, 3, USUAL, seed=0, rehearsals=2)
+    assert clustering_accuracy(y[y >= 3], found.labels) > 0.95
+    assert len(found.evidence.rehearsals) == 2
+    assert all(one.hidden == 2 and one.accuracy > 0.9 for one in found.evidence.rehearsals)
+    again = find_clusters(x, labels, 3, USUAL, seed=0, rehearsals=2)
+    np.testing.assert_array_equal(found.labels, again.labels)
+    np.testing.assert_array_equal(found.certainty, again.certainty)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_hardly_any_rows(rows: int) -> None:
+    x, y = blobs(4, 30)
+    some = np.concatenate([np.flatnonzero(y < 3), np.flatnonzero(y == 3)[:rows]])
+    labels = np.where(y < 3, y, -1)[some]
+    found = find_clusters(x[some], labels, 3, USUAL, seed=0, rehearsals=1)
+    assert len(found.labels) == len(found.certainty) == rows
+    assert found.labels.max() < 3
+
+
+def test_without_known_classes_nothing_is_rehearsed() -> None:
+    x, y = blobs(4, 40)
+    found = find_clusters(x, np.full(len(y), -1), 4, USUAL, seed=0, rehearsals=3)
+    assert found.evidence.rehearsals == ()
+    assert clustering_accuracy(y, found.labels) > 0.95
 
 
 def test_classes_of_unequal_size_are_found_whole() -> None:
-    """k-means splits the large classes; known classes show that such sizes are not those of equal classes."""
+    """k-means on the vectors splits the large classes."""
     x, y = load_digits(return_X_y=True)
     kept = np.concatenate([np.flatnonzero(y == c)[: 15 if c in (6, 8) else 150] for c in range(10)])
     x, y = x[kept].astype(np.float32), y[kept]
-    known, novel = y < 5, y >= 5
-    config = NeighborConsensusSettings()
-    found = find_clusters(x[novel], x[known], y[known], 5, config, seed=0)
-    even = find_clusters(x[novel], x[known], y[known], 5, replace(config, unequal=1.0), seed=0)
-    assert clustering_accuracy(y[novel], found) > clustering_accuracy(y[novel], even) + 0.05
-    np.testing.assert_array_equal(found, find_clusters(x[novel], x[known], y[known], 5, config, seed=0))
+    labels = np.where(y < 5, y, -1)
+    found = find_clusters(x, labels, 5, USUAL, seed=0, rehearsals=3)
+    plain = kmeans_labels(x[y >= 5], 5, 0, 10)
+    assert clustering_accuracy(y[y >= 5], found.labels) > clustering_accuracy(y[y >= 5], plain) + 0.05
+
+
+def test_average_linkage_leaves_unequal_classes_whole() -> None:
+    x, y = blobs(3, 2000, apart=3.0)
+    kept = np.concatenate([np.flatnonzero(y == c)[: (10, 2000, 1500)[c]] for c in range(3)])
+    assert clustering_accuracy(y[kept], average_labels(x[kept], 3, 0)) == 1.0
+
+
+def test_rows_that_were_not_drawn_follow_their_neighbors() -> None:
+    x, y = blobs(6, 100, apart=2.0)
+    labels = np.where(y < 3, y, -1)
+    few = NeighborConsensus(NeighborConsensusSettings(rows=90, rows_per_cluster=1))
+    clustering = few.fit_weighed(x, labels, 3, 0, unscaled=x, rehearsals=1)
+    assert len(few.fit(x, labels, 3, 0).head.points) == 90
+    assert clustering_accuracy(y[y >= 3], clustering.labels) > 0.95
+    assert clustering.certainty.min() > 0
+
+
+def test_evidence_raises_the_weight_of_partitions_that_agree_and_find_hidden_classes() -> None:
+    agree, rehearsed = np.array([0.9, 0.9, 0.1], dtype=np.float32), np.array([[0.9, 0.5, 0.5], [0.8, 0.5, 0.5]])
+    of_any_size = np.array([False, False, True])
+    weights = evidence_weights(agree, rehearsed, of_any_size, 0.0)
+    assert weights[0] > weights[1] > weights[2]
+    assert weights.sum() == pytest.approx(1)
+    same = np.full(3, 0.5, dtype=np.float32)
+    np.testing.assert_allclose(evidence_weights(same, np.zeros((0, 3)), of_any_size, 0.0), 1 / 3)
+    even, uneven = (evidence_weights(same, np.full((2, 3), 0.8), of_any_size, value) for value in (0.0, 0.04))
+    assert even[2] < even[0] / 2
+    assert uneven[2] > 0.9
 
 
 def test_sizes_of_clusters() -> None:
     assert evenness(np.repeat(np.arange(4), 25), 4) == pytest.approx(1.0)
     assert evenness(np.repeat(np.arange(4), [97, 1, 1, 1]), 4) < 0.2
-    x, y = blobs(3, 2000, apart=3.0)
-    kept = np.concatenate([np.flatnonzero(y == c)[: (10, 2000, 1500)[c]] for c in range(3)])
-    assert clustering_accuracy(y[kept], average_labels(x[kept], 3, 0)) == 1.0
-    partitions = [y, (y + 1) % 3, np.zeros_like(y)]
-    assert clustering_accuracy(y, most_agreed(partitions)) == 1.0
+
+
+def test_no_two_rehearsals_hide_the_same_classes() -> None:
+    labels = np.repeat(np.arange(4), 20)
+    hidden = hidden_classes(labels, 5, 6, 0)
+    assert len({tuple(one) for one in hidden}) == len(hidden) == 6  # all pairs of four classes
+    assert len(hidden_classes(labels[labels < 3], 5, 9, 0)) == 3
+    assert hidden_classes(labels[labels < 2], 5, 3, 0) == []
+    assert {len(one) for one in hidden_classes(np.repeat(np.arange(20), 5), 4, 3, 0)} == {4}
+
+
+def test_pairs_of_partitions_by_one_product() -> None:
+    draw = np.random.default_rng(0)
+    partitions = [draw.integers(0, size, 200) for size in (2, 5, 9)] + [np.zeros(200, dtype=np.int64)]
+    slow = [[adjusted_rand(first, second) for second in partitions] for first in partitions]
+    np.testing.assert_allclose(adjusted_rand_matrix(partitions), slow, atol=1e-5)
+
+
+def test_votes_are_shares_of_the_consensus_in_a_cluster() -> None:
+    labels, split = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 1, 1])
+    said = votes(labels, [1 - labels, split], np.array([1.0, 1.0], dtype=np.float32), 2)
+    np.testing.assert_allclose(said.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(said[:, 0], [1, 1, 0.625, 0.125, 0.125, 0.125], atol=1e-6)
+
+
+def test_spaces_scale_the_columns_and_are_taught_by_known_classes() -> None:
+    x, y = blobs(4, 30)
+    spoiled = np.concatenate([x, 1e6 * np.eye(1, len(x), 3, dtype=np.float32).T], axis=1)  # one cell is far off
+    base = scaled(spoiled)
+    assert list(base) == ["standard", "unit", "none"]
+    assert np.abs(base["standard"]).max() < 20
+    assert [space.name for space in shaped(base, y, 0)][:2] == ["standard", "standard, taught"]
+    assert list(scaled(x / np.linalg.norm(x, axis=1, keepdims=True))) == ["standard", "unit"]
+    wide = np.random.default_rng(0).normal(size=(40, 3 * COMPONENTS)).astype(np.float32)
+    np.testing.assert_allclose(components(wide) @ components(wide).T, (wide - wide.mean(0)) @ (wide - wide.mean(0)).T,
+                               atol=1e-2)  # fmt: skip
+
+
+def test_known_classes_teach_what_does_not_matter() -> None:
+    """Most of the variance is the same in all classes; the map that known classes teach leaves it out."""
+    draw = np.random.default_rng(0)
+    y = np.repeat(np.arange(8), 60)
+    x = np.concatenate(
+        [draw.normal(size=(8, 6))[y] + 0.5 * draw.normal(size=(480, 6)), 3 * draw.normal(size=(480, 6))], 1
+    )
+    x, labels = x.astype(np.float32), np.where(y < 5, y, -1)
+    mapped = taught(x, labels, 0)
+    np.testing.assert_allclose(np.linalg.norm(mapped, axis=1), 1, atol=1e-5)
+
+    def purity(z: np.ndarray) -> float:
+        return float((y[neighbor_graph(z[y >= 5], 10).neighbors + 300] == y[y >= 5][:, None]).mean())
+
+    assert purity(mapped) > purity(x) + 0.1
+    np.testing.assert_array_equal(mapped, taught(x, labels, 0))
+    assert np.isfinite(taught(x, np.full(480, -1), 0)).all()  # nobody teaches
 
 
 def test_planes_or_neighbors() -> None:
@@ -98,7 +198,6 @@ def test_planes_or_neighbors() -> None:
     assert not separated_by_planes(moons.astype(np.float32), half, 0)
     assert not separated_by_planes(x, np.zeros(len(x), dtype=np.int64), 0)
     assert not separated_by_planes(x[:6], y[:6], 0)  # too few rows to tell
-    assert clustering_accuracy(y, discriminant_kmeans(x, y, x, y, 3)) > 0.8
 
 
 def test_a_vote_of_neighbors_changes_smoothly() -> None:
@@ -135,50 +234,19 @@ def test_known_classes_among_the_unlabeled_items_are_for_other_methods() -> None
         fit.fit(x, np.where(np.arange(len(y)) % 2, -1, y))
 
 
+def test_a_stored_point_keeps_its_cluster() -> None:
+    points = np.array([[0.0], [0.1], [0.2], [0.3]], dtype=np.float32)
+    head = NeighborVote.of(points, np.array([0, 1, 0, 0]), np.ones(4, dtype=np.float32), 2, 3)
+    assert head(torch.from_numpy(points)).argmax(dim=1).tolist() == [0, 1, 0, 0]
+    assert head(torch.tensor([[0.12]])).argmax() == 0
+
+
 def test_points_that_are_not_certain_of_their_cluster_vote_less() -> None:
     points = np.array([[0.0], [0.1], [0.2], [0.3]], dtype=np.float32)
     labels = np.array([0, 0, 1, 1])
     sure = NeighborVote.of(points, labels, np.ones(4, dtype=np.float32), 2, 4)
     unsure = NeighborVote.of(points, labels, np.array([1, 1, 0.2, 0.2], dtype=np.float32), 2, 4)
-    z = torch.tensor([[0.2]])
+    z = torch.tensor([[0.17]])
     assert sure(z).argmax() == 1
     assert unsure(z).argmax() == 0
     torch.testing.assert_close(unsure(z).exp().sum(), torch.tensor(1.002), atol=1e-4, rtol=0)
-
-
-def test_rows_in_clusters_that_come_and_go_are_uncertain() -> None:
-    labels = np.array([0, 0, 0, 1, 1, 1])
-    same, other_names, split = labels, 1 - labels, np.array([0, 0, 0, 1, 2, 1])
-    np.testing.assert_allclose(share_that_agrees(labels, [same, other_names, split]), [1, 1, 1, 1, 2 / 3, 1])
-
-
-@pytest.mark.parametrize(
-    ("clusters", "few"),
-    [(2, (3, 3, 3)), (5, (4, 4, 4)), (14, (13, 12, 13)), (17, None), (40, None)],
-)
-def test_graphs_are_embedded_in_as_few_dimensions_as_clusters_need(clusters: int, few: tuple[int, ...] | None) -> None:
-    many = USUAL.dimensions
-    assert choices_of_dimensions(clusters, USUAL) == ([many] if few is None else [many, few])
-
-
-@pytest.mark.parametrize(
-    ("cut", "unequal", "few"),
-    [
-        ((0.050, 0.050), False, True),
-        ((0.050, 0.056), False, False),  # it cuts more edges than 1.05 times as many
-        ((0.010, 0.012), False, True),  # and so few that they say nothing
-        ((0.050, 0.050), True, False),  # sizes are unequal in few dimensions alone
-    ],
-)
-def test_few_dimensions_are_taken_unless_they_entangle_classes(
-    cut: tuple[float, float], unequal: bool, few: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, y = blobs(6, 20)
-    many_labels, few_labels = np.zeros(60, dtype=np.int64), np.ones(60, dtype=np.int64)
-    results, cuts, sizes = iter((many_labels, few_labels)), iter(cut), iter((False, unequal))
-    monkeypatch.setattr(neighbor_consensus, "consensus", lambda *_: next(results))
-    monkeypatch.setattr(neighbor_consensus, "cut_share", lambda *_: next(cuts))
-    monkeypatch.setattr(neighbor_consensus, "unequal_sizes", lambda *_: next(sizes))
-    monkeypatch.setattr(neighbor_consensus, "separated_by_planes", lambda *_: False)
-    found = neighbor_consensus.find_clusters(x[60:], x[:60], y[:60], 3, USUAL, 0)
-    assert found is (few_labels if few else many_labels)

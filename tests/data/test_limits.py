@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from unveil.data.limits import check_size
+from unveil.data.table import check_size
 from unveil.data.table_files import read_table
 from unveil.errors import UnveilError
 

@@ -26,7 +26,7 @@ from unveil.methods.dtc import DTCSettings
 from unveil.methods.ranking import RankingSettings
 from unveil.methods.similarity import PairwiseSettings
 from unveil.settings import Settings
-from unveil.training.schedule import learning_rate
+from unveil.training.loop import learning_rate
 
 QUICK = (
     *TINY,

@@ -83,6 +83,14 @@ class Process:
             self._process.join(0.005)
         self.kill()
 
+    def is_running(self) -> bool:
+        return self._process.exitcode is None
+
+    def interrupt(self) -> None:
+        """Ask it to end, as Ctrl-C does."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, signal.SIGINT)
+
     def kill(self) -> None:
         if self._process.exitcode is None and self._process.pid is not None:
             os.kill(self._process.pid, signal.SIGKILL)

@@ -26,8 +26,7 @@ from unveil.models.heads import linear_head
 from unveil.models.model import Model
 from unveil.own.run import run_recipe
 from unveil.settings import Settings
-from unveil.training.loop import step_on
-from unveil.training.schedule import learning_rate
+from unveil.training.loop import learning_rate, step_on
 
 KNOWN, NOVEL, SEED, STEPS_PER_EPOCH = 3, 5, 4, 4
 ITEMS = 300  # of each kind: the queues are as long as the settings say

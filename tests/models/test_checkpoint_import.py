@@ -1,6 +1,8 @@
 """Published checkpoints: their layout, what is refused, and a run that starts from one."""
 
+import copy
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,11 @@ KNOWN, NOVEL = 5, 5
 
 
 def encoder(name: Any = "resnet18", seed: int = 1) -> Encoder:
+    return copy.deepcopy(drawn_encoder(name, seed))
+
+
+@cache
+def drawn_encoder(name: Any, seed: int) -> Encoder:
     return build_encoder(settings.Encoder(name=name), (3, 32, 32), torch.Generator().manual_seed(seed))
 
 

@@ -14,10 +14,10 @@ from unveil import settings
 from unveil.errors import UnveilError
 from unveil.methods.catalog import METHODS, make_method
 from unveil.methods.method import Context
+from unveil.methods.similarity import Similarity
 from unveil.models import Encoder, build_encoder
 from unveil.models.heads import linear_head
 from unveil.models.model import KEY, Model
-from unveil.models.similarity import Similarity
 
 COMPACT = settings.Encoder(name="compact", width=4, space_to_depth=1, blocks=(1, 1, 1, 2))
 ENCODERS = [(settings.Encoder(name="mlp", width=8), (6,)), (settings.Encoder(name="tail", width=5), (6,))]

@@ -416,7 +416,7 @@ def test_without_a_finer_map_the_quick_one_stays(run: Run, monkeypatch: pytest.M
     else:
         monkeypatch.setattr("unveil.pages.review.map.can_use_tsne", lambda: True)
         failing = [sys.executable, "-c", "raise SystemExit(1)"]
-        monkeypatch.setattr("unveil.pages.review.map._start_drawing", lambda run: subprocess.Popen(failing))
+        monkeypatch.setattr("unveil.pages.review.map.in_background", lambda module, run: subprocess.Popen(failing))
     found = LiveMap(run)
     found.coordinates()
     until = time.monotonic() + 20

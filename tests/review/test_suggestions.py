@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from review_runs import make_run
 
-from unveil.pages.report.suggested import section
+from unveil.pages.report.parts import classes_to_add as section
 from unveil.pages.review.log import Log
 from unveil.review.edited_scores import reviewed
 from unveil.review.suggestions import suggestions

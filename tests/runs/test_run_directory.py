@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import overwrite
 from review_runs import make_run, seal_again, write_run
 
 from unveil import files
@@ -175,7 +176,7 @@ def test_a_single_flipped_bit_is_found_and_the_file_is_named(tmp_path: Path, nam
     for bit in range(0, 8 * len(content), 1 if name == "record.json" else max(1, len(content) // 20)):
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(damaged)
+        overwrite(path, damaged)
         if (message := problem(tmp_path)) is None:
             silent.append(bit)
         else:
@@ -193,7 +194,7 @@ def test_a_truncated_file_of_an_old_run_without_checksums_is_named(tmp_path: Pat
     record = {key: value for key, value in load(tmp_path).record.items() if not key.startswith("checksum")}
     files.write_json(tmp_path / "record.json", record)
     for length in range(0, len(content), max(1, len(content) // 40)):
-        (tmp_path / name).write_bytes(content[:length])
+        overwrite(tmp_path / name, content[:length])
         message = problem(tmp_path)
         if message is None:  # whole lines may be missing at the end of a text, and nothing tells
             assert name in ("metrics.jsonl", "items.csv"), length

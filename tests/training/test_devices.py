@@ -149,8 +149,7 @@ def test_a_discovery_step_of_every_method(kind: str, overrides: list[str], monke
     else:
         model.freeze_trunk()
     method = method_of(model, overrides)
-    labeled = 0 if method.unlabeled_only else 5
-    run(method, [batch(kind, labeled, step=step) for step in range(6)], monkeypatch)  # queues fill and wrap around
+    run(method, batches_of(kind, method), monkeypatch)
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -160,9 +159,13 @@ def test_a_discovery_step_on_cached_trunk_outputs(name: str, monkeypatch: pytest
     shape = tuple(model.trunk(torch.empty(2, *NETWORKS["images"][1], device=META))[0].shape)
     model.skip_trunk()
     method = method_of(model, [f"discovery.method={name}"])
-    labeled = 0 if method.unlabeled_only else 5
-    batches = [batch("images", labeled, step=step, trunk_output=(shape, torch.float16)) for step in range(6)]
-    run(method, batches, monkeypatch)
+    run(method, batches_of("images", method, trunk_output=(shape, torch.float16)), monkeypatch)
+
+
+def batches_of(kind: str, method: Method, **options: Any) -> list[Batch]:
+    """As many as it takes to fill queues of 20 rows, to wrap around in them, and to go on with full ones."""
+    labeled = 0 if method.unlabeled_only else 9
+    return [batch(kind, labeled, 11, step=step, **options) for step in range(4)]
 
 
 def method_of(model: Model, overrides: list[str]) -> Method:

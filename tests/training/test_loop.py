@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch import Tensor, nn
 
 from unveil.data.items import Items
@@ -19,7 +20,7 @@ from unveil.errors import UnveilError
 from unveil.methods.method import Method
 from unveil.settings import Augment, Data, Discovery, Rotation, Stage, Supervised
 from unveil.training.loop import Metrics, train
-from unveil.training.progress import Silent
+from unveil.training.progress import Bar
 
 CPU = torch.device("cpu")
 
@@ -67,7 +68,7 @@ def go(
         config or Stage(epochs=3, batch=4, lr=0.1),
         folder=folder,
         every_seconds=kwargs.pop("every_seconds", 1000),
-        progress=Silent(),
+        progress=Bar("stage", Console(quiet=True)),
         after_epoch=after_epoch,
     )
 

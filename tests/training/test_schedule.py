@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unveil.settings import Stage
-from unveil.training.schedule import learning_rate
+from unveil.training.loop import learning_rate
 
 
 def test_steps_fall_at_the_start_of_their_epochs() -> None:

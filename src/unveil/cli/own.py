@@ -15,7 +15,7 @@ from unveil.errors import UnveilError
 
 if TYPE_CHECKING:
     from unveil.data.sheets import Columns
-    from unveil.own.shard_jobs import Finished
+    from unveil.own.engines import Finished
 
 Flag = Parameter(negative="")
 KnownInUnlabeled = Parameter(name=["--known-in-unlabeled", "--known-in-unlabelled", "--may-contain-known"], negative="")

@@ -8,11 +8,38 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from unveil.clustering.vote import NeighborVote
 from unveil.numerics import Labels, Matrix, sums_by_label
 from unveil.settings import MethodSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """Known classes that were hidden and found again."""
+
+    hidden: int
+    """How many classes were hidden."""
+    accuracy: float
+    certainty: Matrix
+    """(m,): of each row of the hidden classes."""
+    correct: NDArray[np.bool_]
+    """(m,): whether the row is in the right cluster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What speaks for a clustering."""
+
+    clusters: int
+    names: tuple[str, ...] = ()
+    """Of the partitions that voted."""
+    weights: tuple[float, ...] = ()
+    agreement: float = 1.0
+    """Mean certainty of all rows."""
+    rehearsals: tuple[Rehearsal, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +52,8 @@ class Clustering:
     """(n_u,): how sure the clusterer is of it, 0 to 1, before calibration."""
     head: NeighborVote | nn.Linear
     """Turns vectors (B, d) into logits (B, clusters)."""
+    evidence: Evidence | None = None
+    """Where the clusterer has rehearsed: what speaks for these clusters."""
 
 
 def with_known(head: NeighborVote | nn.Linear, z: Matrix, labels: Labels, n_known: int) -> NeighborVote | nn.Linear:
@@ -64,3 +93,12 @@ class Clusterer:
     def fit(self, z: Matrix, labels: Labels, n_novel: int, seed: int) -> Clustering:
         """Cluster the rows of z (n, d) with label -1; the other rows are of known classes, counted from 0."""
         raise NotImplementedError
+
+    def fit_weighed(
+        self, z: Matrix, labels: Labels, n_novel: int, seed: int, *, unscaled: Matrix, rehearsals: int
+    ) -> Clustering:
+        """The same for a clusterer that scales the vectors in several ways and hides known classes to weigh them.
+
+        `unscaled` (n, D): the vectors before they were scaled. `rehearsals`: how often known classes may be hidden.
+        """
+        return self.fit(z, labels, n_novel, seed)

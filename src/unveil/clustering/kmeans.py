@@ -27,10 +27,9 @@ class Clusters:
         return relative_distance(x, self.centers)
 
 
-def kmeans(x: Matrix, clusters: int, seed: int, *, n_init: int = 10) -> Clusters:
+def kmeans(x: Matrix, clusters: int, seed: int, *, n_init: int = 10, rows: int = SAMPLE) -> Clusters:
     """Plain k-means; centers come from a sample where there are very many rows."""
-    rows = spread_rows(len(x), SAMPLE)
-    sample = np.ascontiguousarray(x[rows], dtype=np.float32)
+    sample = np.ascontiguousarray(x[spread_rows(len(x), rows)], dtype=np.float32)
     fitted = KMeans(min(clusters, len(sample)), n_init=n_init, random_state=seed % 2**32).fit(sample)
     return assigned(x, fitted.cluster_centers_.astype(np.float32))
 

@@ -1,227 +1,301 @@
-"""Neighbor consensus: clusters of the data's neighbor graph, for vectors that somebody else's encoder has made.
+"""Neighbor consensus: many clusterings of the same rows vote, for vectors that somebody else's encoder has made.
 
     unveil discover KNOWN NEW        (the default for vectors)
 
-Neighborhood contrastive learning with the edges of the neighbor graph as positives places the unlabeled rows in a few
-dimensions, for several sizes of the neighborhood. k-means clusters of all these places are combined into one partition.
-Nothing is trained that could undo good clusters: the novel head is a vote of neighbors.
+Which scaling of the columns, which use of the known classes and which way to cluster suits the data, nobody knows
+beforehand, and each of them fails somewhere. So clusters are looked for in all of them: six spaces (`spaces.py`): in
+each of them by k-means on the vectors, by k-means on an embedding of the neighbor graph, and by average linkage on one
+of fewer dimensions, whose clusters may be of any size.
+
+The partitions are weighed by two kinds of evidence: how much each agrees with the others, and how well its kind finds
+known classes that are hidden (a rehearsal). The rows that fall together most often are a class.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from unveil import rng
-from unveil.clustering.clusterer import Clusterer, Clustering
+from unveil.clustering.clusterer import Clusterer, Clustering, Evidence, Rehearsal
 from unveil.clustering.embedding import embed, needed_dimensions
-from unveil.clustering.graph import NeighborGraph, cut_share, edge_weights, neighbor_graph
-from unveil.clustering.known_head import SHRINKAGE, separated_by_planes
-from unveil.clustering.partitions import (
-    average_labels,
-    consensus,
-    evenness,
-    kmeans_from,
-    kmeans_labels,
-    most_agreed,
-    share_that_agrees,
-    ward_labels,
-)
+from unveil.clustering.graph import edge_weights, neighbor_graph
+from unveil.clustering.partitions import agreement, average_labels, consensus, evenness, kmeans_labels, one_hot, votes
+from unveil.clustering.spaces import SCALINGS, Scaling, Space, scaled, shaped
 from unveil.clustering.vote import NeighborVote
 from unveil.data.items import Rows
 from unveil.data.task import UNLABELED
-from unveil.numerics import Labels, Matrix, directions, whitening, within_class_covariance
+from unveil.metrics import clustering_accuracy, in_matched_class
+from unveil.numerics import Labels, Matrix
 from unveil.settings import MethodSettings, expect
 
-MORE, A_FEW = 1.05, 0.002
-"""Clusters from embeddings of few dimensions are taken unless they are of unequal size, or cut so many times the edges
-that the others cut, and this share of all edges."""
-EQUAL_ROWS, EQUAL_DRAWS = 1500, 2
-"""Known rows, and draws of them, that show which sizes k-means finds where classes are equally large."""
+LEAST_CLASSES, LEAST_ROWS = 3, 30
+"""Known classes and labeled rows without which nothing is rehearsed."""
+MOST_HIDDEN = 0.5
+"""Largest share of the known classes that a rehearsal hides."""
+REHEARSED_ROWS = 600
+"""Most rows of hidden classes, and of others, in a rehearsal, but at least so many of each class: """
+PER_CLASS = 12
+AVERAGE = "average linkage"
+"""The kind of partition whose clusters may be of any size. k-means splits large classes and joins small ones."""
+UNEVEN, UNEVEN_SCALE = 0.015, 0.005
+LEAST_UNEVEN, MOST_UNEVEN = -1.0, 4.0
+"""Where the sizes that k-means finds are less even than those of hidden known classes by more than the first (entropy
+as a share of the largest), average linkage counts more: by a factor e for each step of the second, within these limits.
+Chosen by accuracy on the tasks of the pool."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NeighborConsensusSettings(MethodSettings):
     """Graphs and partitions."""
 
-    neighbors: tuple[int, ...] = (15, 25, 40)
-    """Neighbors of a row in each graph that is embedded."""
-    dimensions: tuple[int, ...] = (16, 12, 16)
-    """Dimensions of the embedding of each graph; with fewer clusters, one of fewer dimensions is tried too."""
-    angles: tuple[bool, ...] = (True, False, True)
-    """Whether neighbors in each graph are those at the smallest angle, rather than at the smallest distance."""
-    starts: int = 3
-    """k-means runs on each embedding, besides the one that starts from a Ward tree."""
-    on_vectors: int = 4
-    """k-means runs on the vectors themselves, which are combined with those on the embeddings; 0: none."""
-    rows: int = 20_000
-    """Rows that are embedded; the others follow the vote of their neighbors."""
+    scalings: tuple[Scaling, ...] = SCALINGS
+    """Ways to scale the columns."""
+    neighbors: int = 15
+    """Neighbors of a row in the graph."""
+    most_dimensions: int = 16
+    """Dimensions of the larger embedding; the smaller one has one fewer than there are clusters."""
+    rows: int = 2500
+    """Rows of either kind, labeled and unlabeled, from which clusters are found; with many clusters more. The others
+    follow the vote of their neighbors."""
+    rows_per_cluster: int = 30
     vote: int = 15
     """Neighbors that vote on the cluster of an item."""
 
-    unequal: float = 0.025
-    """Sizes count as unequal where their evenness (entropy as a share of the largest) is by this much below that of
-    equally large known classes; then average linkage is used, whose clusters may be of any size."""
-
     def __post_init__(self) -> None:
-        expect(
-            len(self.neighbors) == len(self.dimensions) == len(self.angles) > 0
-            and min(*self.neighbors, *self.dimensions, 1) >= 1,
-            "give as many neighbors as dimensions and as values of angles; neighbors and dimensions are 1 or more",
-        )
-        for name in ("starts", "rows", "vote"):
+        for name in ("neighbors", "most_dimensions", "rows", "rows_per_cluster", "vote"):
             expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
+        expect(
+            bool(self.scalings) and set(self.scalings) <= set(SCALINGS),
+            f"scalings is {list(self.scalings)}: give some of {', '.join(SCALINGS)}",
+        )
 
 
 class NeighborConsensus(Clusterer):
     """The head is a vote of neighbors whose clusters are the consensus."""
 
     Settings: ClassVar[type[MethodSettings]] = NeighborConsensusSettings
-    description = "consensus of many clusterings of the neighbor graph"
+    description = "consensus of many clusterings"
     settings: NeighborConsensusSettings
 
-    @torch.no_grad()
     def fit(self, z: Matrix, labels: Labels, n_novel: int, seed: int) -> Clustering:
-        """Cluster a sample of the unlabeled rows; all others follow the vote of their neighbors."""
-        config, new = self.settings, np.flatnonzero(labels == UNLABELED)
-        known, some = (sample(rows, config.rows, seed) for rows in (np.flatnonzero(labels != UNLABELED), new))
-        clusters, certainty = clusters_and_certainty(z[some], z[known], labels[known], n_novel, config, seed)
-        head = NeighborVote.of(z[some], clusters, certainty, n_novel, config.vote)
-        best = head(torch.from_numpy(z[new])).softmax(dim=1).max(dim=1)
-        return Clustering(labels=best.indices.numpy(), certainty=best.values.numpy(), head=head)
+        return self.fit_weighed(z, labels, n_novel, seed, unscaled=z, rehearsals=0)
+
+    def fit_weighed(
+        self, z: Matrix, labels: Labels, n_novel: int, seed: int, *, unscaled: Matrix, rehearsals: int
+    ) -> Clustering:
+        """Cluster a sample of the unlabeled rows; all others follow the vote of their neighbors in z."""
+        config = self.settings
+        new, known = np.flatnonzero(labels == UNLABELED), np.flatnonzero(labels >= 0)
+        most = max(config.rows, config.rows_per_cluster * n_novel)
+        some, known = sample(new, most, seed), sample(known, max(config.rows, PER_CLASS * len(np.unique(labels))), seed)
+        rows = np.concatenate([known, some])
+        found = find_clusters(unscaled[rows], labels[rows], n_novel, config, seed, rehearsals)
+        head = NeighborVote.of(z[some], found.labels, found.certainty, n_novel, config.vote)
+        clusters, certainty = np.empty(len(new), dtype=np.int64), np.empty(len(new), dtype=np.float32)
+        inside = np.isin(new, some)
+        clusters[inside], certainty[inside] = found.labels, found.certainty
+        if not inside.all():
+            with torch.no_grad():
+                best = head(torch.from_numpy(z[new[~inside]])).softmax(dim=1).max(dim=1)
+            clusters[~inside], certainty[~inside] = best.indices.numpy(), best.values.numpy()
+        return Clustering(labels=clusters, certainty=certainty, head=head, evidence=found.evidence)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The consensus on some rows."""
+
+    labels: Labels
+    certainty: Matrix
+    evidence: Evidence
 
 
 def sample(rows: Rows, most: int, seed: int) -> Rows:
     """At most so many of the rows, in order."""
     if len(rows) <= most:
         return rows
-    return np.sort(rng.numpy(seed, "embedded rows").permutation(rows)[:most])
+    return np.sort(rng.numpy(seed, "clustered rows").permutation(rows)[:most])
 
 
 def find_clusters(
-    z: Matrix, z_known: Matrix, y_known: Labels, clusters: int, config: NeighborConsensusSettings, seed: int
-) -> Labels:
-    """(n,): the cluster of each row of z."""
-    return clusters_and_certainty(z, z_known, y_known, clusters, config, seed)[0]
-
-
-def clusters_and_certainty(
-    z: Matrix, z_known: Matrix, y_known: Labels, clusters: int, config: NeighborConsensusSettings, seed: int
-) -> tuple[Labels, Matrix]:
-    """The cluster of each row of z, and the share of the partitions that agree with it: (n,) each."""
-    if clusters < 2 or len(z) <= max(clusters, 10):
-        labels = (
-            kmeans_labels(z, min(clusters, len(z)), seed) if len(z) and clusters else np.zeros(len(z), dtype=np.int64)
-        )
-        return labels, np.ones(len(z), dtype=np.float32)
-    graphs = neighbor_graphs(z, config)
-    on_vectors = [kmeans_labels(z, clusters, 100 * seed + start, n_init=2) for start in range(config.on_vectors)]
-    tried = [replace(config, dimensions=dimensions) for dimensions in choices_of_dimensions(clusters, config)]
-    places = [embeddings(graphs, one, seed) for one in tried]
-    partitions = [
-        [labels for place in some for labels in kmeans_partitions(place, clusters, config, seed)] for some in places
+    x: Matrix, labels: Labels, clusters: int, config: NeighborConsensusSettings, seed: int, rehearsals: int
+) -> Found:
+    """Clusters of the rows with label -1."""
+    new = int((labels == UNLABELED).sum())
+    if clusters == 1 or new <= clusters:
+        alone = np.arange(new) % max(1, clusters)
+        return Found(alone, np.ones(new, dtype=np.float32), Evidence(clusters=clusters))
+    base = scaled(x, config.scalings)
+    members = Members.of(base, labels, clusters, config, seed)
+    rehearsed = [
+        _hidden(base, labels, hidden, config, rng.number(seed, "rehearsal", number))
+        for number, hidden in enumerate(hidden_classes(labels, clusters, rehearsals, seed))
     ]
-    unequal = [
-        unequal_sizes(some, z_known, y_known, clusters, one, seed) for some, one in zip(partitions, tried, strict=True)
-    ]
-    if unequal[0]:
-        averages = [average_labels(place, clusters, seed) for place in places[0]]
-        labels = most_agreed(averages)
-        return labels, share_that_agrees(labels, averages)
-    found = [consensus([*some, *on_vectors], clusters, seed) for some in partitions]
-    edges = edge_weights(graphs[config.angles[0]].nearest(config.neighbors[0]))
-    cut = [cut_share(edges, labels) for labels in found]
-    best = 0 if unequal[-1] or cut[-1] > MORE * cut[0] + A_FEW else -1
-    labels = found[best]
-    if separated_by_planes(z_known, y_known, seed):
-        labels = discriminant_kmeans(z, labels, z_known, y_known, clusters)
-    return labels, share_that_agrees(labels, partitions[best])
-
-
-def choices_of_dimensions(clusters: int, config: NeighborConsensusSettings) -> list[tuple[int, ...]]:
-    """Dimensions of the embeddings: those of the settings, and one fewer than there are clusters.
-
-    So many are enough for clusters to be equally far from each other, and in more of them parts of one class may come
-    apart. In so few, classes may stay entangled, which shows in the edges of the graph that the clusters cut.
-    """
-    narrow = tuple(min(size, needed_dimensions(clusters)) for size in config.dimensions)
-    return list(dict.fromkeys((config.dimensions, narrow)))
-
-
-def neighbor_graphs(z: Matrix, config: NeighborConsensusSettings) -> dict[bool, NeighborGraph]:
-    """The neighbors of each row, by angle and by distance, where they are used."""
-    most = max(config.neighbors)
-    return {by_angle: neighbor_graph(directions(z) if by_angle else z, most) for by_angle in set(config.angles)}
-
-
-def embeddings(graphs: dict[bool, NeighborGraph], config: NeighborConsensusSettings, seed: int) -> list[Matrix]:
-    """The rows placed in a few dimensions, once for each graph of the settings."""
-    parts = zip(config.neighbors, config.dimensions, config.angles, strict=True)
-    return [
-        embed(
-            edge_weights(graphs[by_angle].nearest(k)),
-            min(size, len(graphs[by_angle]) - 3),
-            rng.number(seed, "embedding", number),
-        )
-        for number, (k, size, by_angle) in enumerate(parts)
-    ]
-
-
-def kmeans_partitions(places: Matrix, clusters: int, config: NeighborConsensusSettings, seed: int) -> list[Labels]:
-    """k-means from a Ward tree, and k-means from random starts."""
-    runs = [kmeans_labels(places, clusters, 100 * seed + start) for start in range(config.starts)]
-    return [ward_labels(places, clusters, seed), *runs]
-
-
-def unequal_sizes(
-    partitions: Sequence[Labels],
-    z_known: Matrix,
-    y_known: Labels,
-    clusters: int,
-    config: NeighborConsensusSettings,
-    seed: int,
-) -> bool:
-    """Whether sizes differ more than those that k-means finds for known classes of one size.
-
-    k-means splits large classes and joins small ones, so that sizes that differ even then differ a lot.
-    """
-    found = float(np.mean([evenness(labels, clusters) for labels in partitions]))
-    if found >= 1 - config.unequal:
-        return False
-    size = len(partitions[0]) // clusters
-    return found < known_evenness(z_known, y_known, clusters, size, config, seed) - config.unequal
-
-
-def known_evenness(
-    z: Matrix, y: Labels, clusters: int, size: int, config: NeighborConsensusSettings, seed: int
-) -> float:
-    """Evenness of the sizes that k-means finds for as many known classes that are all of this size."""
-    classes, counts = np.unique(y, return_counts=True)
-    count = min(clusters, len(classes))
-    if count < 2:
-        return 1.0
-    each = max(10, int(min(np.median(counts), size, EQUAL_ROWS // count)))
-    one = replace(config, neighbors=config.neighbors[:1], dimensions=config.dimensions[:1], angles=config.angles[:1])
-    found = []
-    for number in range(EQUAL_DRAWS):
-        draw = rng.numpy(seed, "equal sizes", number)
-        chosen = draw.permutation(classes)[:count]
-        rows = np.concatenate([draw.permutation(np.flatnonzero(y == label))[:each] for label in chosen])
-        if len(rows) <= max(count, 10):
-            return 1.0
-        (places,) = embeddings(neighbor_graphs(z[rows], one), one, rng.number(seed, "equal sizes", number))
-        found += [evenness(labels, count) for labels in kmeans_partitions(places, count, config, seed)]
-    return float(np.mean(found))
-
-
-def discriminant_kmeans(z: Matrix, labels: Labels, z_known: Matrix, y_known: Labels, clusters: int) -> Labels:
-    """k-means from the clusters, whitened by the spread within known classes and clusters."""
-    every = np.concatenate([z_known, z])
-    index = np.unique(np.concatenate([y_known, labels + y_known.max() + 1]), return_inverse=True)[1]
-    shaped = ((z - every.mean(axis=0)) @ whitening(within_class_covariance(every, index), SHRINKAGE)).astype(np.float32)
-    centers = np.stack(
-        [shaped[labels == c].mean(axis=0) if (labels == c).any() else shaped[c] for c in range(clusters)]
+    partition, certainty, weights = members.combined(rehearsed, clusters, seed)
+    done = []
+    for number, one in enumerate(rehearsed):  # weighed without its own accuracies, which nobody would know
+        others = [other for other in rehearsed if other is not one]
+        done.append(one.result(others, rng.number(seed, "rehearsal", number)))
+    evidence = Evidence(
+        clusters=clusters,
+        names=members.names,
+        weights=tuple(map(float, weights)),
+        agreement=float(certainty.mean()),
+        rehearsals=tuple(done),
     )
-    return kmeans_from(shaped, centers)
+    return Found(partition, certainty, evidence)
+
+
+@dataclass(frozen=True)
+class Members:
+    """The partitions that vote."""
+
+    names: tuple[str, ...]
+    partitions: list[Labels]
+    neighbors: list[NDArray[np.int64]]
+    """(n, k) of each space"""
+
+    @staticmethod
+    def of(
+        base: dict[Scaling, Matrix], labels: Labels, clusters: int, config: NeighborConsensusSettings, seed: int
+    ) -> "Members":
+        """All partitions of the rows with label -1."""
+        new = labels == UNLABELED
+        names, partitions, neighbors = list[str](), list[Labels](), list[NDArray[np.int64]]()
+        for space in shaped(base, labels, seed):
+            own, near = _in_one_space(Space(space.name, np.ascontiguousarray(space.z[new])), clusters, config, seed)
+            names += [f"{name}: {space.name}" for name in own]
+            partitions += own.values()
+            neighbors.append(near)
+        return Members(tuple(names), partitions, neighbors)
+
+    def combined(self, rehearsed: "Sequence[_Hidden]", clusters: int, seed: int) -> tuple[Labels, Matrix, Matrix]:
+        """The consensus, how certain it is of each row, and the weights of the partitions."""
+        accuracy = np.array([one.accuracy(self.names) for one in rehearsed]).reshape(-1, len(self.names))
+        of_any_size = np.array([name.startswith(AVERAGE) for name in self.names])
+        unevenness = 0.0
+        if rehearsed:
+            usual = np.mean([one.evenness(self.names) for one in rehearsed], axis=0)
+            own = np.array([evenness(labels, clusters) for labels in self.partitions])
+            unevenness = float(np.median((usual - own)[~of_any_size]))
+        weights = evidence_weights(agreement(self.partitions), accuracy, of_any_size, unevenness)
+        labels = consensus(self.partitions, weights, clusters, seed)
+        said = votes(labels, self.partitions, weights, clusters)
+        around = np.mean([one_hot(labels, clusters)[near].mean(axis=1) for near in self.neighbors], axis=0)
+        rows = np.arange(len(labels))
+        certainty: Matrix = np.minimum(said[rows, labels] * around[rows, labels], 1).astype(np.float32)
+        return labels, certainty, weights
+
+
+def evidence_weights(
+    agreement: Matrix, rehearsed: NDArray[np.float64], of_any_size: NDArray[np.bool_], unevenness: float
+) -> Matrix:
+    """(p,): the weights of the partitions, which sum to 1.
+
+    agreement (p,) with the other partitions; rehearsed (r, p): accuracy of each kind in rehearsals. Their sum counts,
+    each in standard deviations over the partitions. of_any_size (p,): partitions whose clusters may be of any size;
+    they count the more, the more uneven k-means finds the new rows than hidden known classes.
+    """
+    score = _standardized(agreement)
+    if len(rehearsed):
+        score = score + _standardized(rehearsed.mean(axis=0))
+    score = _standardized(score)
+    if len(rehearsed):
+        score[of_any_size] += np.clip((unevenness - UNEVEN) / UNEVEN_SCALE, LEAST_UNEVEN, MOST_UNEVEN)
+    weights = np.exp(score - score.max())
+    return np.asarray(weights / weights.sum(), dtype=np.float32)
+
+
+def _standardized(values: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    return np.asarray((values - values.mean()) / max(float(values.std()), 1e-9), dtype=np.float64)
+
+
+def _in_one_space(
+    space: Space, clusters: int, config: NeighborConsensusSettings, seed: int
+) -> tuple[dict[str, Labels], NDArray[np.int64]]:
+    """Partitions of the rows of one space by name, and the neighbors of each row."""
+    z = space.z
+    graph = neighbor_graph(z, config.neighbors)
+    weights = edge_weights(graph)
+    partitions = {"k-means": kmeans_labels(z, clusters, seed)}
+    few = int(min(needed_dimensions(clusters), config.most_dimensions, len(z) - 3))
+    many = int(min(config.most_dimensions, len(z) - 3))
+    if few < 1:
+        return partitions, graph.neighbors
+    places = embed(weights, few, seed)
+    partitions[AVERAGE] = average_labels(places, clusters, seed)
+    wide = places if many <= few else embed(weights, many, seed)
+    partitions["neighbor embedding"] = kmeans_labels(wide, clusters, seed)
+    return partitions, graph.neighbors
+
+
+def hidden_classes(labels: Labels, clusters: int, rehearsals: int, seed: int) -> list[Labels]:
+    """The known classes that each rehearsal hides; no two rehearsals hide the same ones."""
+    classes = np.unique(labels[labels >= 0])
+    if len(classes) < LEAST_CLASSES or (labels >= 0).sum() < LEAST_ROWS:
+        return []
+    count = max(2, min(clusters, round(MOST_HIDDEN * len(classes))))
+    draw, drawn = rng.numpy(seed, "hidden classes"), list[Labels]()
+    for _ in range(10 * rehearsals):
+        hidden = np.sort(draw.permutation(classes)[:count])
+        if len(drawn) < rehearsals and not any(np.array_equal(hidden, other) for other in drawn):
+            drawn.append(hidden)
+    return drawn
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    """Hidden known classes and their partitions."""
+
+    truth: Labels
+    members: Members
+    clusters: int
+
+    def accuracy(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Of the partitions with these names; the mean of all where one is missing."""
+        own = {
+            name: clustering_accuracy(self.truth, labels)
+            for name, labels in zip(self.members.names, self.members.partitions, strict=True)
+        }
+        usual = float(np.mean(list(own.values())))
+        return np.array([own.get(name, usual) for name in names])
+
+    def evenness(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Of the sizes of clusters, for the partitions with these names; the mean of all where one is missing."""
+        own = {
+            name: evenness(labels, self.clusters)
+            for name, labels in zip(self.members.names, self.members.partitions, strict=True)
+        }
+        usual = float(np.mean(list(own.values())))
+        return np.array([own.get(name, usual) for name in names])
+
+    def result(self, others: "Sequence[_Hidden]", seed: int) -> Rehearsal:
+        """The consensus, weighed by the other rehearsals."""
+        labels, certainty, _ = self.members.combined(others, self.clusters, seed)
+        return Rehearsal(
+            hidden=self.clusters,
+            accuracy=clustering_accuracy(self.truth, labels),
+            certainty=certainty,
+            correct=in_matched_class(self.truth, labels),
+        )
+
+
+def _hidden(
+    base: dict[Scaling, Matrix], labels: Labels, hidden: Labels, config: NeighborConsensusSettings, seed: int
+) -> _Hidden:
+    """Cluster the rows of some known classes as if nobody knew them."""
+    draw, known = rng.numpy(seed, "rehearsed rows"), labels >= 0
+    of_hidden = np.isin(labels, hidden)
+    most = max(REHEARSED_ROWS, PER_CLASS * len(hidden))
+    first = draw.permutation(np.flatnonzero(known & ~of_hidden))[:most]
+    second = draw.permutation(np.flatnonzero(of_hidden))[:most]
+    rows = np.concatenate([first, second])
+    own = np.where(of_hidden[rows], UNLABELED, labels[rows])
+    truth = np.unique(labels[second], return_inverse=True)[1]
+    clusters = int(truth.max()) + 1
+    members = Members.of({scaling: z[rows] for scaling, z in base.items()}, own, clusters, config, seed)
+    return _Hidden(truth, members, clusters)

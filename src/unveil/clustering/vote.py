@@ -12,6 +12,9 @@ VOTERS = 256
 GROUP = 32
 """Stored points of which only the nearest is looked at, unless it is near enough."""
 
+SAME = 1e-2
+"""A point that is nearer than this share of the distance to the farthest neighbor is the same item."""
+
 
 class NeighborVote(nn.Module):
     """The clusters of an item's nearest stored points, the nearer the more; logits are logarithms of the shares.
@@ -51,15 +54,22 @@ class NeighborVote(nn.Module):
         return NeighborVote._stored(points, classes, certainty, n_known + self.out_features, self.neighbors)
 
     def forward(self, z: Tensor) -> Tensor:
-        parts = [self._logits(z[start : start + VOTERS]) for start in range(0, len(z), VOTERS)]
+        return self.voted(z, keeps=True)
+
+    def voted(self, z: Tensor, *, keeps: bool) -> Tensor:
+        """Logits (n, clusters). `keeps`: an item that is one of the points has the cluster of that point."""
+        parts = [self._logits(z[start : start + VOTERS], keeps) for start in range(0, len(z), VOTERS)]
         return torch.cat(parts) if parts else z.new_zeros(0, self.out_features)
 
-    def _logits(self, z: Tensor) -> Tensor:
+    def _logits(self, z: Tensor, keeps: bool) -> Tensor:
         count = min(self.neighbors + 1, len(self.points))
         z = F.normalize(z, dim=1) if self.in_features >= ANGLES_FROM else z
         distances, nearest = nearest_points(z, self.points, count)  # (B, k + 1)
         farthest = distances[:, -1:].clamp_min(1e-12)
         weights = (1 - (distances / farthest).square()).clamp_min(1e-6)  # falls to 0 where the next point would join
+        if keeps:
+            same = distances <= SAME * farthest
+            weights = torch.where(same.any(dim=1, keepdim=True), same.float(), weights)
         weights = weights / weights.sum(dim=1, keepdim=True)
         weights = weights * self.certainty[nearest]
         shares = z.new_zeros(len(z), self.out_features).scatter_add_(1, self.labels[nearest], weights)

@@ -23,8 +23,7 @@ SUFFIXES = (".npz", ".npy")
 _ITEM_KEYS = ("X", "features", "images")
 _LABEL_KEYS = ("y", "labels")
 _TEST_KEYS = ("X_test", "y_test")
-LARGEST = 1e15
-"""Largest absolute value of a vector: sums of squares of larger ones do not fit float32."""
+LARGEST = 1e15  # largest absolute value of a vector: sums of squares of larger ones do not fit float32
 _CHUNK = 1 << 24  # numbers checked at a time, so that a memory-mapped file is not loaded as a whole
 
 
@@ -70,9 +69,7 @@ def checked_items(array: NDArray[Any], where: str) -> Images | Vectors:
             "convert vectors with .astype('float32')"
         )
     if array.ndim != 2:
-        raise UnveilError(
-            f"{description}; expected vectors (n, features): reshape them, or save images as uint8 values 0..255"
-        )
+        raise UnveilError(f"{description}; expected vectors (n, features): reshape them, or save images as uint8")
     with np.errstate(over="ignore", invalid="ignore"):  # values that overflow float32 become inf, and are told below
         vectors: Vectors = array if loses_in_float32(array) else array.astype(np.float32, copy=False)
     step = max(1, _CHUNK // vectors.shape[1])
@@ -96,17 +93,12 @@ def encode(labels: Sequence[str], where: str) -> tuple[tuple[str, ...], NDArray[
             f"{where}: row {empty} (counted from 0) has an empty label; every item needs one. "
             "(In one file without NEW, rows with an empty label are the new ones)"
         )
-    check_names(labels, where)
+    if (bad := next((name for name in set(labels) if not is_text(name)), None)) is not None:  # half of a UTF-16 pair
+        raise UnveilError(f"{where}: the name {bad!r} is not valid text; rename it")
     classes = sorted(set(labels))
     if all(re.fullmatch("-?[0-9]{1,99}", label) for label in classes):
         classes.sort(key=int)
     return tuple(classes), _indices(labels, classes, where)
-
-
-def check_names(names: Sequence[str], where: str) -> None:
-    """Raise an error for a label or id that cannot be written as text (half of a pair of UTF-16)."""
-    if (bad := next((name for name in set(names) if not is_text(name)), None)) is not None:
-        raise UnveilError(f"{where}: the name {bad!r} is not valid text; rename it")
 
 
 def _indices(labels: Sequence[str], classes: Sequence[str], where: str) -> NDArray[np.int64]:
@@ -123,13 +115,11 @@ def _indices(labels: Sequence[str], classes: Sequence[str], where: str) -> NDArr
 def _checked_images(array: NDArray[Any], description: str) -> Images:
     images = array[..., None] if array.ndim == 3 else array
     if images.ndim != 4:
-        raise UnveilError(
-            f"{description}; expected images (n, height, width[, channels]): reshape them, or save vectors as float32"
-        )
+        expected = "expected images (n, height, width[, channels])"
+        raise UnveilError(f"{description}; {expected}: reshape them, or save vectors as float32")
     if images.shape[3] not in (1, 3):
-        hint = (
-            "move the channels last: .transpose(0, 2, 3, 1)" if images.shape[1] in (1, 3) else "convert to RGB or gray"
-        )
+        first = images.shape[1] in (1, 3)
+        hint = "move the channels last: .transpose(0, 2, 3, 1)" if first else "convert to RGB or gray"
         raise UnveilError(f"{description}; expected 1 or 3 channels in the last dimension: {hint}")
     return images
 
@@ -155,9 +145,8 @@ def _npy_array(path: Path) -> NDArray[Any]:
     with _numpy_errors(path):
         with path.open("rb") as file:
             version = np.lib.format.read_magic(file)
-            read_header = (
-                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            )
+            form = np.lib.format
+            read_header = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
             shape, _, dtype = read_header(file)
         if 0 in shape:  # cannot be memory-mapped
             return np.empty(shape, dtype)
@@ -241,9 +230,7 @@ def _read_npy(path: Path, name: str) -> Dataset:
     items = checked_items(_npy_array(path), str(path))
     candidates = (path.with_suffix(".labels.txt"), path.with_suffix(".txt"))
     if (file_of_labels := next((file for file in candidates if file.is_file()), None)) is None:
-        raise UnveilError(
-            f"{path} has no labels: expected {candidates[0]} or {candidates[1].name}, with one label per line"
-        )
+        raise UnveilError(f"{path} has no labels: expected {candidates[0]} or {candidates[1].name}, one label per line")
     try:
         texts = [line.strip() for line in file_of_labels.read_text(encoding="utf-8-sig").splitlines()]
     except UnicodeDecodeError as error:

@@ -112,11 +112,8 @@ class CachedViews:
         return (last - 1 + generator.integers(1, count, len(last))) % count + 1
 
     def _read(self, rows: NDArray[np.int64], chosen: NDArray[np.int64]) -> Tensor:
-        x = (
-            torch.from_numpy(self.stored[rows, chosen])
-            .view(TYPES[self.layout.dtype])
-            .to(self.device, non_blocking=True)
-        )
+        x = torch.from_numpy(self.stored[rows, chosen]).view(TYPES[self.layout.dtype])
+        x = x.to(self.device, non_blocking=True)
         x = x if self.range is None else self.range.decode(x)
         return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
 

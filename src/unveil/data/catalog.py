@@ -9,7 +9,7 @@ import numpy as np
 
 from unveil.data import table_files
 from unveil.data.arrays import SUFFIXES, read_array
-from unveil.data.dataset import Dataset, Split
+from unveil.data.dataset import Dataset
 from unveil.data.download import Progress, download, extract
 from unveil.data.entries import CATALOG, Entry, exists_or_gz
 from unveil.data.folders import read_folder, read_omniglot
@@ -72,7 +72,10 @@ def check(name: str | Path, root: Path | None = None) -> str:
     lines = [f"{data.name}: {len(data.classes):,} classes, {_shape(data)}"]
     for title, split in (("train", data.train), ("test", data.test)):
         if split is not None:
-            lines.append(f"{title}: {len(split):,} items, {_per_class(split, len(data.classes))}")
+            counts = np.bincount(split.labels, minlength=len(data.classes))
+            low, high = int(counts.min()), int(counts.max())
+            each = f"{low:,} in every class" if low == high else f"{low:,} to {high:,} in a class"
+            lines.append(f"{title}: {len(split):,} items, {each}")
     return "\n".join(lines)
 
 
@@ -96,12 +99,9 @@ def get(name: str, root: Path | None = None, *, progress: Progress | None = None
 
 
 def _is_name(text: str) -> bool:
-    looks_like_a_path = (
-        any(mark in text for mark in "/\\~")
-        or text.lower().endswith((*SUFFIXES, *table_files.SUFFIXES))
-        or text in (".", "..")
-    )
-    return text in CATALOG or text.startswith("omniglot:") or not (looks_like_a_path or Path(text).exists())
+    is_path = any(mark in text for mark in "/\\~") or text.lower().endswith((*SUFFIXES, *table_files.SUFFIXES))
+    is_path = is_path or text in (".", "..") or Path(text).exists()
+    return text in CATALOG or text.startswith("omniglot:") or not is_path
 
 
 def _entry(name: str) -> tuple[Entry, str | None]:
@@ -109,12 +109,8 @@ def _entry(name: str) -> tuple[Entry, str | None]:
     if base in CATALOG and (not colon or (base == "omniglot" and alphabet)):
         return CATALOG[base], alphabet or None
     matches = difflib.get_close_matches(base.lower(), CATALOG, n=1)
-    hint = (
-        f"did you mean {matches[0]}?"
-        if matches
-        else f"there are {', '.join(CATALOG)}; or give the path of your own data"
-    )
-    raise UnveilError(f"there is no data set {name!r}; {hint}")
+    others = f"there are {', '.join(CATALOG)}; or give the path of your own data"
+    raise UnveilError(f"there is no data set {name!r}; {f'did you mean {matches[0]}?' if matches else others}")
 
 
 def _by_hand(entry: Entry, root: Path) -> str:
@@ -129,12 +125,6 @@ def _find(entry: Entry, root: Path) -> Path:
     missing = " and ".join(str(location.missing(root)) for location in entry.locations)
     remedy = f"run `unveil data get {entry.name}`" if entry.remotes else _by_hand(entry, root)
     raise UnveilError(f"{entry.name} was not found: looked for {missing}; {remedy}, or give its directory: --root DIR")
-
-
-def _per_class(split: Split, classes: int) -> str:
-    counts = np.bincount(split.labels, minlength=classes)
-    low, high = int(counts.min()), int(counts.max())
-    return f"{low:,} in every class" if low == high else f"{low:,} to {high:,} in a class"
 
 
 def _shape(data: Dataset) -> str:

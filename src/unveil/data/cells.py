@@ -11,10 +11,8 @@ from unveil.data.table import Column, Table, texts_column
 from unveil.data.table_columns import arrow_table
 from unveil.errors import UnveilError
 
-FIRST = ("X_pca", "X_scVI", "X_scvi", "X_harmony", "X_emb")
-"""Usual names of vectors of cells, the best known first."""
-MOST_VALUES = 400_000_000
-"""A larger matrix of genes is not read as a whole."""
+FIRST = ("X_pca", "X_scVI", "X_scvi", "X_harmony", "X_emb")  # usual names of vectors of cells, the best known first
+MOST_VALUES = 400_000_000  # a larger matrix of genes is not read as a whole
 INSTALL = "pip install 'unveil[cells]'"
 
 
@@ -28,9 +26,8 @@ def read_cells(path: Path, as_text: Collection[str] = ()) -> Table:
     for name in cells.obs.columns:
         values = cells.obs[name]
         numeric = values.dtype.kind in "fiu" and str(name).lower() not in as_text
-        columns[str(name)] = (
-            values.to_numpy(np.float64) if numeric else texts_column("" if _absent(v) else str(v) for v in values)
-        )
+        texts = ("" if _absent(value) else str(value) for value in values)
+        columns[str(name)] = values.to_numpy(np.float64) if numeric else texts_column(texts)
     names = sorted(cells.obsm.keys(), key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
     vectors = {name: np.asarray(cells.obsm[name]) for name in names if getattr(cells.obsm[name], "ndim", 0) == 2}
     vectors = {name: array.astype(np.float32) for name, array in vectors.items() if array.shape[1] > 3}  # no maps

@@ -28,5 +28,4 @@ class Dataset:
     classes: tuple[str, ...]
     train: Split
     test: Split | None = None
-    columns: tuple[str, ...] = ()
-    """Names of the columns of a table."""
+    columns: tuple[str, ...] = ()  # names of the columns of a table

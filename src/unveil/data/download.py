@@ -21,10 +21,8 @@ Progress = Callable[[int, int | None], None]
 """Called with the number of bytes received so far and, if the server says it, the total."""
 
 _CHUNK = 1 << 18
-MOST_BYTES = 4 * 10**9
-"""Most bytes of a download: every data set of the catalog is smaller."""
-MOST_UNPACKED = 20 * 10**9
-"""Most bytes of what an archive holds."""
+MOST_BYTES = 4 * 10**9  # most bytes of a download: every data set of the catalog is smaller
+MOST_UNPACKED = 20 * 10**9  # most bytes of what an archive holds
 _DROPPED = (ConnectionError, TimeoutError, http.client.HTTPException)
 
 
@@ -49,14 +47,14 @@ def download(
     """
     if to.exists() and matches(to, checksum):
         return to
-    partial = to.with_name(to.name + ".part")
+    partial, progress = to.with_name(to.name + ".part"), progress or (lambda done, total: None)
     with _writing(partial):
         to.parent.mkdir(parents=True, exist_ok=True)
         resumed = partial.exists()
-    _fetch(url, partial, checksum, progress or (lambda done, total: None), attempts, pause, most)
+    _fetch(url, partial, checksum, progress, attempts, pause, most)
     if resumed and not matches(partial, checksum):  # it may have been of another version: start over
         partial.unlink()
-        _fetch(url, partial, checksum, progress or (lambda done, total: None), attempts, pause, most)
+        _fetch(url, partial, checksum, progress, attempts, pause, most)
     if not matches(partial, checksum):
         size = partial.stat().st_size
         partial.unlink()
@@ -72,11 +70,8 @@ def download(
 def matches(path: Path, checksum: str) -> bool:
     """Whether the file has that `md5:…` or `sha256:…`."""
     algorithm, _, expected = checksum.partition(":")
-    digest = hashlib.new(algorithm, usedforsecurity=False)
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest() == expected
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest() == expected
 
 
 def extract(archive: Path, into: Path) -> None:
@@ -109,9 +104,8 @@ def _fetch(url: str, partial: Path, checksum: str, progress: Progress, attempts:
             error.close()
             problem = error
             if error.code < 500 and error.code != 429:
-                raise UnveilError(
-                    f"{url} cannot be downloaded: the server answers {error.code} {error.reason}"
-                ) from None
+                answer = f"{error.code} {error.reason}"
+                raise UnveilError(f"{url} cannot be downloaded: the server answers {answer}") from None
         except urllib.error.URLError as error:
             problem = error
             if not isinstance(error.reason, _DROPPED) or isinstance(error.reason, ConnectionRefusedError):
@@ -177,9 +171,7 @@ def _writing(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UnveilError(
-                f"the disk is full while writing {path}; free some space, or use another --root"
-            ) from error
+            raise UnveilError(f"the disk is full while writing {path}; free space, or use another --root") from error
         raise UnveilError(f"cannot write {path}: {error.strerror or error}; use another --root") from error
 
 
@@ -189,9 +181,7 @@ def _unpack(archive: Path, into: Path) -> None:
             for name in zipped.namelist():
                 path = PurePosixPath(name.replace("\\", "/"))
                 if path.is_absolute() or ".." in path.parts:
-                    raise UnveilError(
-                        f"{archive} is not safe: {name!r} is outside the target folder; nothing was unpacked"
-                    )
+                    raise UnveilError(f"{archive} is not safe: {name!r} is outside its folder; nothing was unpacked")
             _check_unpacked(archive, sum(info.file_size for info in zipped.infolist()))
             zipped.extractall(into)
         return

@@ -8,14 +8,13 @@ import os
 import stat
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 INDEX = "file-hashes.txt"
 """Name of the index in the store: a line for each file that was read, with its status and its hash."""
-UNREADABLE = "unreadable"
-"""The hash of a file that cannot be read now."""
-SETTLED = 2.0
-"""Seconds after which a time stamp is trusted: a change right after the reading could have the same one."""
+UNREADABLE = "unreadable"  # the hash of a file that cannot be read now
+SETTLED = 2.0  # seconds after which a time stamp is trusted: a change right after the reading could have the same one
 _KNOWN: dict[str, str] = {}
 
 
@@ -28,7 +27,8 @@ def hash_files(paths: Sequence[Path], store: Path | None = None) -> list[str]:
             status = _status(path)
             if (found := known.get(status)) is None:
                 found = _hash(path)
-                if status == _status(path) and _settled(status):
+                changed = max(map(int, status.split()[-2:])) / 1e9
+                if status == _status(path) and changed < time.time() - SETTLED:
                     _KNOWN[status] = found
                     fresh.append(f"{status} {found}\n")
         except OSError:
@@ -52,11 +52,6 @@ def _status(path: Path) -> str:
     return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
-def _settled(status: str) -> bool:
-    *_, modified, changed = map(int, status.split())
-    return max(modified, changed) / 1e9 < time.time() - SETTLED
-
-
 def _read_index(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="ascii", errors="replace").splitlines()
@@ -68,15 +63,8 @@ def _read_index(path: Path) -> dict[str, str]:
 
 def _append(path: Path, lines: list[str]) -> None:
     """One write, so that lines of several processes do not mix; a line that is cut off is not found again."""
-    try:
+    with suppress(OSError):  # the files are read again the next time
         path.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o644)
-    except OSError:
-        return  # the files are read again the next time
-    try:
-        os.write(descriptor, ("\n" + "".join(lines)).encode())
-    except OSError:
-        return
-    finally:
-        os.close(descriptor)
+        with os.fdopen(os.open(path, flags, 0o644), "wb", buffering=0) as file:
+            file.write(("\n" + "".join(lines)).encode())

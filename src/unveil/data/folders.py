@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +18,34 @@ from unveil.files import is_text
 EXTENSIONS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff"})
 
 
-def image_files(folder: Path) -> tuple[Path, ...]:
-    """The images anywhere below `folder`, in an order that does not depend on the file system."""
-    images: list[Path] = []
+def visible_files(folder: Path) -> Iterator[Path]:
+    """The files anywhere below a folder, without hidden ones (macOS writes `._x.jpg`)."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        visible = (Path(parent, name) for name in names if not name.startswith("."))  # macOS writes `._x.jpg`
-        images += (path for path in visible if path.suffix.lower() in EXTENSIONS)
-    if (bad := next((path for path in images if not is_text(str(path.relative_to(folder)))), None)) is not None:
+        yield from (Path(parent, name) for name in names if not name.startswith("."))
+
+
+def files_of(folder: Path, suffixes: Collection[str]) -> tuple[Path, ...]:
+    """The files below a folder that end like this, in an order that does not depend on the file system."""
+    files = [path for path in visible_files(folder) if path.suffix.lower() in suffixes]
+    if (bad := next((path for path in files if not is_text(str(path.relative_to(folder)))), None)) is not None:
         raise UnveilError(f"the name {str(bad)!r} is not UTF-8, and cannot be written to a table: rename it")
-    return tuple(sorted(images, key=lambda path: path.relative_to(folder).parts))
+    return tuple(sorted(files, key=lambda path: path.relative_to(folder).parts))
+
+
+def image_files(folder: Path) -> tuple[Path, ...]:
+    """The images anywhere below `folder`."""
+    return files_of(folder, EXTENSIONS)
+
+
+def holds(folder: Path, wanted: Collection[str], without: Collection[str]) -> bool:
+    """Whether some files below a folder end in one of the `wanted` suffixes, and none in one of the others."""
+    found = False
+    for path in visible_files(folder):
+        if (suffix := path.suffix.lower()) in without:
+            return False
+        found = found or suffix in wanted
+    return found
 
 
 def read_folder(folder: Path, name: str | None = None) -> Dataset:
@@ -116,9 +134,8 @@ def _chosen(alphabets: Iterable[str], alphabet: str | None, path: Path) -> set[s
         return available
     if alphabet not in available:
         matches = difflib.get_close_matches(alphabet, available, n=1, cutoff=0.4)
-        hint = (
-            f"did you mean omniglot:{matches[0]}?" if matches else f"there are {', '.join(sorted(available)) or 'none'}"
-        )
+        others = f"there are {', '.join(sorted(available)) or 'none'}"
+        hint = f"did you mean omniglot:{matches[0]}?" if matches else others
         raise UnveilError(f"{path} has no alphabet {alphabet!r}; {hint}")
     return {alphabet}
 
@@ -144,9 +161,8 @@ def _omniglot_array(path: Path, alphabet: str | None) -> Iterator[tuple[str, NDA
 
 
 def _omniglot_folder(path: Path, alphabet: str | None) -> Iterator[tuple[str, NDArray[np.uint8]]]:
-    folders = [
-        part / name for part in (path / "images_background", path / "images_evaluation") for name in class_folders(part)
-    ]
+    parts = path / "images_background", path / "images_evaluation"
+    folders = [part / name for part in parts for name in class_folders(part)]
     if not folders:
         raise UnveilError(f"{path} has no images_background/ALPHABET folders; get them with `unveil data get omniglot`")
     chosen = _chosen((folder.name for folder in folders), alphabet, path)

@@ -31,34 +31,19 @@ def read_task(known: Path, new: Path | None, columns: Columns = USUAL) -> Task:
     if is_table(known) and (new is None or is_table(new)):
         return _table_task(known, new, columns)
     if columns.any_named and not is_table(known):
-        raise UnveilError(
-            f"{known} is no table: --text, --label, --id and --columns name columns of one; leave them out"
-        )
+        raise UnveilError(f"{known} is no table: --text, --label, --id and --columns name columns of one; omit them")
     if is_table(known):
         labeled = read_labeled(known, columns)
     else:
         labeled = read_text_folder(known) if known.is_dir() and holds_texts(known) else load(str(known))
-    train, names = labeled.train, labeled.columns
-    task = Task(
-        name=known.resolve().stem,
-        items=train.items,
-        ids=train.ids,
-        labels=train.labels,
-        known=labeled.classes,
-        columns=names,
-    )
-    if new is None:
-        return task
-    items, new_ids = read_new(new, names, columns)
-    check_alike(train.items, items, known, new)
-    return Task(
-        name=f"{known.resolve().stem}-{new.resolve().stem}",
-        items=train.items.and_then(items),
-        ids=(*train.ids, *own_ids(new_ids, train.ids)),
-        labels=np.concatenate([train.labels, np.full(len(items), UNLABELED)]),
-        known=labeled.classes,
-        columns=names,
-    )
+    items, ids, labels = labeled.train.items, labeled.train.ids, labeled.train.labels
+    name = known.resolve().stem
+    if new is not None:
+        others, new_ids = read_new(new, labeled.columns, columns)
+        check_alike(items, others, known, new)
+        name, items, ids = f"{name}-{new.resolve().stem}", items.and_then(others), (*ids, *own_ids(new_ids, ids))
+        labels = np.concatenate([labels, np.full(len(others), UNLABELED)])
+    return Task(name=name, items=items, ids=ids, labels=labels, known=labeled.classes, columns=labeled.columns)
 
 
 def _table_task(known: Path, new: Path | None, columns: Columns) -> Task:
@@ -68,7 +53,7 @@ def _table_task(known: Path, new: Path | None, columns: Columns) -> Task:
     if new is not None:
         classes, labels = arrays.encode(sheet.labels, str(known))
         others = read_sheet(new, columns, labeled=False)
-        table = sheet.table.and_then(_in_order(others.table, sheet.table.names, new))
+        table = sheet.table.and_then(in_order(others.table, sheet.table.names, new))
         labels = np.concatenate([labels, np.full(len(others.table), UNLABELED)])
         ids = (*(sheet.ids or item_ids("train", len(sheet.table))),)
         ids += (*own_ids(others.ids or item_ids("new", len(others.table)), ids),)
@@ -93,23 +78,20 @@ def _one_file(sheet: Sheet, path: Path) -> tuple[Sheet, tuple[str, ...], np.ndar
     return sheet[[*known, *new]], classes, np.concatenate([labels, np.full(len(new), UNLABELED)]), ids
 
 
-def _in_order(table: Table, wanted: Sequence[str], path: Path) -> Table:
-    """The table with its columns in the order of the known items'."""
-    order = column_order(table.names, wanted, path)
-    names = table.names if isinstance(order, slice) else [table.names[place] for place in order]
-    return table.only(names)
+def in_order(table: Table, wanted: Sequence[str], path: Path, *, others_allowed: bool = False) -> Table:
+    """The table with the columns of the known items alone, in their order."""
+    order = column_order(table.names, wanted, path, others_allowed=others_allowed)
+    return table if isinstance(order, slice) else table.only(table.names[place] for place in order)
 
 
 def own_ids(names: Sequence[str], taken: Sequence[str]) -> list[str]:
     """The names of new items; one that a known item has too gets `new/` before it, as often as needed."""
-    used, own = {*taken, *names}, []
-    known = set(taken)
+    known, used, own = set(taken), {*taken, *names}, []
     for name in names:
         unique = name
-        if name in known:
-            while unique in used:
-                unique = f"new/{unique}"
-            used.add(unique)
+        while name in known and unique in used:
+            unique = f"new/{unique}"
+        used.add(unique)
         own.append(unique)
     return own
 
@@ -151,12 +133,10 @@ def read_new(
         return items_of(sheet.table, columns, path)[0], ids
     if not names:  # the fit was on arrays: every column of numbers counts, also one that is constant here
         numbers = [name for name, column in sheet.table.columns.items() if column.dtype != object and column.ndim == 1]
-        return Items.of(matrix_of(sheet.table, numbers, path)) if numbers else items_of(sheet.table, columns, path)[
-            0
-        ], ids
-    order = column_order(sheet.table.names, names, path, others_allowed=others_allowed)
-    chosen = sheet.table.names if isinstance(order, slice) else [sheet.table.names[place] for place in order]
-    return Items.of(matrix_of(sheet.table, chosen, path)), ids
+        items = Items.of(matrix_of(sheet.table, numbers, path)) if numbers else items_of(sheet.table, columns, path)[0]
+        return items, ids
+    table = in_order(sheet.table, names, path, others_allowed=others_allowed)
+    return Items.of(matrix_of(table, table.names, path)), ids
 
 
 def column_order(
@@ -185,8 +165,7 @@ def check_alike(known_items: Items, new_items: Items, known: Path, new: Path) ->
         raise UnveilError(f"{known} is {first} and {new} is {second}: give two of one kind")
     x, others = known_items.array, new_items.array
     if x.dtype.kind != others.dtype.kind or x.shape[1:] != others.shape[1:]:
+        what = [f"{array.dtype} {array.shape[1:]}" for array in (x, others)]
         raise UnveilError(
-            f"an item of {known} is {x.dtype} {x.shape[1:]}, "
-            f"one of {new} is {others.dtype} {others.shape[1:]}: "
-            "give items of one kind and size"
+            f"an item of {known} is {what[0]}, one of {new} is {what[1]}: give items of one kind and size"
         )

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from unveil.errors import UnveilError
 from unveil.files import is_text
+from unveil.numerics import Labels
 
 PREFIXES = ("novel-", "new-", "cluster-", "discovered-")
 
@@ -37,7 +38,7 @@ class Classes:
         return names[indices]
 
 
-def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
+def read_labels(y: Any, rows: int) -> tuple[Classes, Labels]:
     """The known classes, sorted, and the index of each row's class among them, or -1."""
     if y is None:
         return Classes(np.empty(0, dtype=np.int64)), np.full(rows, -1, dtype=np.int64)
@@ -62,9 +63,8 @@ def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
     if values.dtype.kind == "U":
         labeled &= values != "nan"  # what numpy makes of a missing value beside texts
     known_labels = [value for value, is_labeled in zip(values.tolist(), labeled, strict=True) if is_labeled]
-    if known_labels and all(
-        isinstance(value, int | np.integer) and not isinstance(value, bool) for value in known_labels
-    ):
+    whole = [isinstance(value, int | np.integer) and not isinstance(value, bool) for value in known_labels]
+    if whole and all(whole):
         known, index = np.unique(np.array(known_labels, dtype=np.int64), return_inverse=True)
         return _indexed(Classes(known), labeled, index)
     texts = [str(value) for value in known_labels]
@@ -74,9 +74,7 @@ def read_labels(y: Any, rows: int) -> tuple[Classes, NDArray[np.int64]]:
     return _indexed(Classes(known.astype(object)), labeled, index)
 
 
-def _indexed(
-    classes: Classes, labeled: NDArray[np.bool_], index: NDArray[np.int64]
-) -> tuple[Classes, NDArray[np.int64]]:
+def _indexed(classes: Classes, labeled: NDArray[np.bool_], index: Labels) -> tuple[Classes, Labels]:
     labels = np.full(len(labeled), -1, dtype=np.int64)
     labels[labeled] = index
     return classes, labels
@@ -93,8 +91,6 @@ def _whole(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(value, float) and np.isnan(value):
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and np.isnan(value)):
         return True
     return isinstance(value, int | float | str | np.number) and value in (-1, "-1", "")

@@ -20,12 +20,10 @@ class Batch:
     """One batch. Labeled rows come first, so that both kinds are slices and no step waits for a mask."""
 
     views: tuple[Tensor, ...]
-    y: Tensor
-    """(labeled,): known classes of the first rows."""
+    y: Tensor  # (labeled,): known classes of the first rows
     epoch: int
     step: int
-    rows: Tensor | None = None
-    """(B,): the row of each item in the data set."""
+    rows: Tensor | None = None  # (B,): the row of each item in the data set
     part: slice = field(default_factory=lambda: slice(None))
     """Of processes that train together each has the views of its own part of the batch."""
 
@@ -71,8 +69,7 @@ class Loader:
     """Leave out the labeled rows, for methods that do not use them; order and number of batches stay the same."""
     classes_per_batch: int | None = None
     """Known classes in each batch, with equally many items of each; None: batches are not balanced."""
-    passes: int = 1
-    """How often an epoch goes through the rows."""
+    passes: int = 1  # how often an epoch goes through the rows
     augment_single_view: bool = True
     """Augment the view of single-view stages, even where the first of two views is the clean item."""
 
@@ -83,11 +80,8 @@ class Loader:
     def epoch(self, epoch: int, skip: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from step `skip` on."""
         order, together = self._batches(epoch), ranks.current()
-        draws = [
-            Draw(rows, self._seeds(epoch, step), together.part(len(rows)))
-            for step, rows in enumerate(order)
-            if step >= skip
-        ]
+        numbered = list(enumerate(order))[skip:]
+        draws = [Draw(rows, self._seeds(epoch, step), together.part(len(rows))) for step, rows in numbered]
         for step, (draw, views) in enumerate(zip(draws, self.views.stream(draws), strict=True), start=skip):
             y = self.labels[draw.rows]
             known = torch.from_numpy(y[y != UNLABELED]).to(self.device, non_blocking=True)
@@ -114,24 +108,16 @@ class Loader:
             return self._balanced(generator, self.classes_per_batch)
         if self.labeled_per_batch is None:
             mixed = generator.permutation(self.rows)
-            return [self._labeled_first(mixed[i : i + self.batch]) for i in range(0, len(mixed), self.batch)]
-        labeled = self.rows[self.labels[self.rows] != UNLABELED]
+            batches = [mixed[i : i + self.batch] for i in range(0, len(mixed), self.batch)]
+            return [rows[np.argsort(self.labels[rows] == UNLABELED, kind="stable")] for rows in batches]
+        labeled = generator.permutation(self.rows[self.labels[self.rows] != UNLABELED])
         unlabeled = self.rows[self.labels[self.rows] == UNLABELED]
-        n_labeled = self.labeled_per_batch
-        labeled_order = generator.permutation(labeled)
-        n_batches = -(-len(labeled_order) // n_labeled)
-        passes = -(-n_batches * (self.batch - n_labeled) // max(len(unlabeled), 1))
-        unlabeled_order = np.concatenate([generator.permutation(unlabeled) for _ in range(passes)] or [unlabeled])
-        n_unlabeled = self.batch - n_labeled
-        return [
-            np.concatenate(
-                [
-                    labeled_order[i * n_labeled : (i + 1) * n_labeled],
-                    unlabeled_order[i * n_unlabeled : (i + 1) * n_unlabeled],
-                ]
-            )
-            for i in range(n_batches)
-        ]
+        n_l, n_u = self.labeled_per_batch, self.batch - self.labeled_per_batch
+        n_batches = -(-len(labeled) // n_l)
+        passes = -(-n_batches * n_u // max(len(unlabeled), 1))
+        unlabeled = np.concatenate([generator.permutation(unlabeled) for _ in range(passes)] or [unlabeled])
+        parts = [(labeled[i * n_l : (i + 1) * n_l], unlabeled[i * n_u : (i + 1) * n_u]) for i in range(n_batches)]
+        return [np.concatenate(part) for part in parts]
 
     def _balanced(self, generator: np.random.Generator, count: int) -> list[Rows]:
         """As many batches as the rows would fill; a class with few items is drawn from again and again."""
@@ -145,9 +131,6 @@ class Loader:
             drawn = [generator.choice(members[label], max(1, self.batch // count)) for label in chosen]
             batches.append(np.concatenate(drawn))
         return batches
-
-    def _labeled_first(self, rows: Rows) -> Rows:
-        return rows[np.argsort(self.labels[rows] == UNLABELED, kind="stable")]
 
 
 def clean_draws(rows: Rows, size: int) -> list[Draw]:

@@ -15,10 +15,8 @@ from unveil.settings import Augment
 ImageFile.LOAD_TRUNCATED_IMAGES = False  # a cut-off file is an error, not a half gray picture
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "TIFF", "GIF", "AVIF")
 """Formats that are decoded, whatever a file is called. Pillow knows more, some by starting other programs."""
-THUMBNAIL_SIDE = 224
-"""Pixels of a side of the thumbnails that a run keeps: they are square, cropped in the middle."""
-KeepPicture = Callable[[Path, Image.Image], None]
-"""What is given each file as it was decoded, to keep something of it."""
+THUMBNAIL_SIDE = 224  # pixels of a side of the thumbnails that a run keeps: they are square, cropped in the middle
+KeepPicture = Callable[[Path, Image.Image], None]  # what is given each file as it was decoded, to keep something of it
 if most_pixels := os.environ.get("UNVEIL_MOST_PIXELS", ""):
     Image.MAX_IMAGE_PIXELS = int(most_pixels) // 2 if most_pixels.isdecimal() else Image.MAX_IMAGE_PIXELS
 

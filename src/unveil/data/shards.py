@@ -4,7 +4,6 @@ A folder of images or texts is divided into shards of some files each; every arr
 """
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unveil import checksums
 from unveil.data import arrays
-from unveil.data.folders import EXTENSIONS
+from unveil.data.folders import EXTENSIONS, holds
 from unveil.data.items import PIECE, Items
 from unveil.data.known_new import read_new
 from unveil.data.readers import item_ids
@@ -23,11 +23,9 @@ from unveil.data.table_files import is_table
 from unveil.data.text_folders import SUFFIX as TEXT
 from unveil.errors import UnveilError
 
-VECTORS = ("vector", "embedding", "features")
-"""Names that a column of vectors in a parquet file may have."""
+VECTORS = ("vector", "embedding", "features")  # names that a column of vectors in a parquet file may have
 SUFFIXES = (".npy", ".npz", *TABLES)
-FILES_PER_SHARD = 1000
-"""Images or texts in a shard: a minute of work, which is what is lost where a worker dies."""
+FILES_PER_SHARD = 1000  # images or texts in a shard: a minute of work, which is what is lost where a worker dies
 Read = Callable[[Path], tuple[Items, tuple[str, ...]]]
 
 
@@ -36,10 +34,8 @@ class Piece:
     """Some rows of a shard."""
 
     ids: Sequence[str]
-    items: Items
-    """Those that have a value."""
-    present: NDArray[np.bool_]
-    """(n,): which of the ids they are."""
+    items: Items  # those that have a value
+    present: NDArray[np.bool_]  # (n,): which of the ids they are
 
     @staticmethod
     def of(items: Items, ids: Sequence[str]) -> "Piece":
@@ -51,23 +47,24 @@ class Piece:
 class Shard:
     """A part of the input."""
 
-    name: str
-    """The name of its result, without a suffix."""
-    paths: tuple[Path, ...]
-    """Images or texts, or one file of rows."""
-    ids: tuple[str, ...] = ()
-    """Of images or texts."""
+    name: str  # the name of its result, without a suffix
+    paths: tuple[Path, ...]  # images or texts, or one file of rows
+    ids: tuple[str, ...] = ()  # of images or texts
     texts: bool = False
 
     def pieces(self, read: Read = read_new) -> Iterator[Piece]:
         """The rows in order. Vectors are read some thousands at a time; `read` reads other files as a whole."""
         path = self.paths[0]
         if self.texts:
-            yield Piece.of(Items.of_texts([_text(one) for one in self.paths]), self.ids)
+            texts = [one.read_text(encoding="utf-8-sig", errors="replace") for one in self.paths]
+            yield Piece.of(Items.of_texts(texts), self.ids)
         elif self.ids:
             yield Piece.of(Items.of(self.paths), self.ids)
         elif path.suffix.lower() == ".npy":
-            yield from _npy_pieces(path, self.name)
+            array = _npy(path)
+            for start in range(0, len(array), PIECE):
+                rows = arrays.checked_items(np.array(array[start : start + PIECE]), f"{path}, rows from {start}")
+                yield Piece.of(Items.of(rows), _numbered(self.name, start, len(rows)))
         elif (column := _vector_column(path)) is not None:
             yield from _parquet_pieces(path, column, self.name)
         else:
@@ -82,7 +79,7 @@ class Shard:
             return len(_npy(path))
         if _vector_column(path) is None:
             raise UnveilError(
-                f"{path} does not hold vectors: give .npy files, or .parquet files with a column `{VECTORS[0]}`"
+                f"{path} does not hold vectors: give .npy files, or .parquet with a column `{VECTORS[0]}`"
             )
         return int(_parquet(path).metadata.num_rows)
 
@@ -109,23 +106,14 @@ class Shard:
 
 def is_sharded(path: Path) -> bool:
     """Whether a path is a folder of array or table files, without images or texts."""
-    if not path.is_dir() or is_table(path):
-        return False
-    found = False
-    for _, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        suffixes = {Path(name).suffix.lower() for name in names if not name.startswith(".")}
-        if suffixes & {*EXTENSIONS, TEXT}:
-            return False
-        found = found or not suffixes.isdisjoint(SUFFIXES)
-    return found
+    return path.is_dir() and not is_table(path) and holds(path, SUFFIXES, without=(*EXTENSIONS, TEXT))
 
 
 def find_shards(path: Path, files_per_shard: int = FILES_PER_SHARD) -> list[Shard]:
     """The shards of a file or folder, in an order that does not depend on the file system."""
     if not path.is_dir():
         if path.suffix.lower() not in SUFFIXES:
-            raise UnveilError(f"{path} is no folder and no {_listed(SUFFIXES)} file: give one of them")
+            raise UnveilError(f"{path} is no folder and no {', '.join(SUFFIXES)} file: give one of them")
         if not path.is_file():
             raise UnveilError(f"there is no file or folder {path}")
         return [Shard(path.stem, (path,))]
@@ -135,39 +123,17 @@ def find_shards(path: Path, files_per_shard: int = FILES_PER_SHARD) -> list[Shar
         items, ids = read_new(path)  # images or texts
         texts = items.read_as == "texts"
         files = tuple(path / name for name in ids) if texts else items.paths
-        starts = range(0, len(files), files_per_shard)
-        return [
-            Shard(
-                f"{'texts' if texts else 'images'}-{start // files_per_shard:06d}",
-                files[start : start + files_per_shard],
-                tuple(ids[start : start + files_per_shard]),
-                texts,
-            )
-            for start in starts
-        ]
+        kind = "texts" if texts else "images"
+        parts = [slice(start, start + files_per_shard) for start in range(0, len(files), files_per_shard)]
+        return [Shard(f"{kind}-{number:06d}", files[part], ids[part], texts) for number, part in enumerate(parts)]
     names = [file.relative_to(path).with_suffix("").as_posix().replace("/", "-") for file in rows]
     if len(set(names)) < len(names):
         raise UnveilError(f"two files in {path} would have results of the same name: rename one")
     return [Shard(name, (file,)) for name, file in zip(names, rows, strict=True)]
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8-sig", errors="replace")
-
-
-def _npy_pieces(path: Path, name: str) -> Iterator[Piece]:
-    array = _npy(path)
-    for start in range(0, len(array), PIECE):
-        rows = arrays.checked_items(np.array(array[start : start + PIECE]), f"{path}, rows from {start}")
-        yield Piece.of(Items.of(rows), _numbered(name, start, len(rows)))
-
-
 def _npy(path: Path) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise UnveilError(f"{path} cannot be read ({error}): replace or remove the file") from None
-    return array
+    return checksums.read_array(path, "replace or remove the file")
 
 
 def _vector_column(path: Path) -> str | None:
@@ -218,7 +184,3 @@ def _parquet(path: Path) -> Any:
 
 def _numbered(name: str, start: int, count: int) -> list[str]:
     return [f"{name}/{row:08d}" for row in range(start, start + count)]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)

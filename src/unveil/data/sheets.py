@@ -13,12 +13,11 @@ from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items
 from unveil.data.readers import item_ids
 from unveil.data.table import Table, kind_of, listed
-from unveil.data.table_encoding import TableEncoding, fit_table
+from unveil.data.table_encoding import fit_table
 from unveil.data.table_files import read_table
 from unveil.errors import UnveilError
 
-LABELS, IDS = ("label", "class"), ("id",)
-"""Usual names of these columns, in lower case."""
+LABELS, IDS = ("label", "class"), ("id",)  # usual names of these columns, in lower case
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +26,8 @@ class Columns:
 
     label: str | None = None
     id: str | None = None
-    text: str | None = None
-    """The column that holds texts; it is used alone unless `used` names others."""
-    used: tuple[str, ...] | None = None
-    """The columns to use. None: the text alone, or all that look useful."""
+    text: str | None = None  # the column that holds texts; it is used alone unless `used` names others
+    used: tuple[str, ...] | None = None  # the columns to use. None: the text alone, or all that look useful.
 
     def to_json(self) -> dict[str, Any]:
         """The columns that were named."""
@@ -52,10 +49,8 @@ class Sheet:
     """A table without its label and id."""
 
     table: Table
-    labels: list[str] | None
-    """"" where a row has none; None: there is no such column."""
-    ids: tuple[str, ...]
-    """Empty where there is no such column."""
+    labels: list[str] | None  # "" where a row has none; None: there is no such column
+    ids: tuple[str, ...]  # empty where there is no such column
 
     def __getitem__(self, rows: Any) -> "Sheet":
         labels = None if self.labels is None else [self.labels[row] for row in rows]
@@ -70,8 +65,8 @@ def read_sheet(path: Path, columns: Columns, *, labeled: bool) -> Sheet:
 
 def split_sheet(table: Table, columns: Columns, path: Path, *, labeled: bool) -> Sheet:
     """A table without its label and id, and with the columns that were asked for alone."""
-    label = _column(table, columns.label, LABELS, "--label", path, needed=labeled)
-    key = _column(table, columns.id, IDS, "--id", path, needed=False)
+    label = _column(table, columns.label, LABELS, "--label", path, labeled)
+    key = _column(table, columns.id, IDS, "--id", path, False)
     labels = None if label is None else [text.strip() for text in table.texts(label)]
     ids = () if key is None else tuple(table.texts(key))
     if len(set(ids)) < len(ids):
@@ -87,9 +82,7 @@ def split_sheet(table: Table, columns: Columns, path: Path, *, labeled: bool) ->
     return Sheet(rest, labels, ids)
 
 
-def _column(
-    table: Table, given: str | None, usual: Sequence[str], option: str, path: Path, *, needed: bool
-) -> str | None:
+def _column(table: Table, given: str | None, usual: Sequence[str], option: str, path: Path, needed: bool) -> str | None:
     """The column of a role: the one that was named, or the one with a usual name."""
     if given is not None:
         if not needed and given.lower() not in {name.lower() for name in table.names}:
@@ -102,19 +95,14 @@ def _column(
             f"labels, or name the one that does: {option} COLUMN"
         )
     if needed and not found:
+        names = list(table.names)
+        if len(names) > 20:  # those first that could be labels
+            names.sort(key=lambda name: table.columns[name].dtype != object)
         raise UnveilError(
             f"{path} has no column {' or '.join(f'`{name}`' for name in usual)}: name the column of the labels with "
-            f"{option} COLUMN; its header is {listed(_likely_first(table)) or 'empty'}"
+            f"{option} COLUMN; its header is {listed(names) or 'empty'}"
         )
     return next((name for word in usual for name in found if name.lower() == word), None)
-
-
-def _likely_first(table: Table) -> list[str]:
-    """Names of columns; where they are many, those first that could be labels."""
-    names = list(table.names)
-    if len(names) <= 20:
-        return names
-    return sorted(names, key=lambda name: table.columns[name].dtype != object)
 
 
 def read_labeled(path: Path, columns: Columns) -> Dataset:
@@ -144,16 +132,11 @@ def items_of(table: Table, columns: Columns, path: Path) -> tuple[Items, tuple[s
     if len(encoding.columns) == 1 and encoding.columns[0].kind == "vector":
         name = encoding.columns[0].name
         return Items.of(checked_items(table.columns[name], f"{name} in {path}")), (), notes
-    if plain_numbers(table, encoding):
+    numeric = {column.kind for column in encoding.columns} == {"number"}
+    if numeric and not any(np.isnan(table.columns[name]).any() for name in encoding.names):
         return Items.of(matrix_of(table, encoding.names, path)), encoding.names, notes
     used = table.only(column.name for column in encoding.columns)
     return Items("table", used), encoding.names, notes
-
-
-def plain_numbers(table: Table, encoding: TableEncoding) -> bool:
-    """Whether there is nothing but numbers, none of them missing."""
-    kinds = {column.kind for column in encoding.columns}
-    return kinds == {"number"} and not any(np.isnan(table.columns[name]).any() for name in encoding.names)
 
 
 def matrix_of(table: Table, names: Sequence[str], path: Path) -> Any:
@@ -161,22 +144,15 @@ def matrix_of(table: Table, names: Sequence[str], path: Path) -> Any:
     for name in names:
         column = table.columns[name]
         if column.dtype == object or column.ndim > 1:
-            raise UnveilError(
-                f"{path}: the column '{name}' holds no numbers, as that of the known items does: correct it"
-            )
+            raise UnveilError(f"{path}: the column '{name}' holds no numbers, as that of the known items: correct it")
     return checked_items(np.stack([table.columns[name] for name in names], axis=1), str(path))
 
 
 def _nothing_to_use(table: Table, path: Path) -> str:
-    texts = [
-        name for name, column in table.columns.items() if kind_of(column) in ("text", "id") and column.dtype == object
-    ]
-    if texts:
+    columns = {name: column for name, column in table.columns.items() if column.dtype == object}
+    if texts := [name for name, column in columns.items() if kind_of(column) in ("text", "id")]:
         example = max(texts, key=lambda name: sum(map(len, table.texts(name))))
+        example = f'"{example}"' if " " in example else example
         shown = listed([repr(text) for text in texts], 5)
-        return f"{path} has no columns of numbers, but text in {shown}: add --text {_quoted(example)}"
+        return f"{path} has no columns of numbers, but text in {shown}: add --text {example}"
     return f"{path} has no columns of numbers beside label and id: add some, or a text column (--text COLUMN)"
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if " " in name else name

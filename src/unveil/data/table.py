@@ -1,8 +1,10 @@
 """A table in memory: named columns of numbers, texts or vectors, and what kind of thing each column holds."""
 
 import hashlib
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -17,12 +19,9 @@ Column = NDArray[Any]
 Kind = Literal["number", "date", "category", "text", "vector", "id", "constant", "empty"]
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "?", "-", "--", "#n/a", "<na>", "nat", "missing"})
 """Texts that stand for a missing value, in lower case."""
-LEAST_ROWS = 20
-"""With fewer rows, nothing is taken for an id."""
-WORDS, LETTERS = 4, 30
-"""Cells of a text column have at least so many words or letters in the mean."""
-DISTINCT = 0.9
-"""Above this share of different values, short texts are ids."""
+LEAST_ROWS = 20  # with fewer rows, nothing is taken for an id
+WORDS, LETTERS = 4, 30  # cells of a text column have at least so many words or letters in the mean
+DISTINCT = 0.9  # above this share of different values, short texts are ids
 SHOWN = 30
 DATE_FORMATS = ("%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y", "%d %b %Y", "%b %d, %Y")
 TIMES = ("", " %H:%M", " %H:%M:%S")
@@ -33,8 +32,7 @@ class Table:
     """Named columns with the same number of rows."""
 
     columns: Mapping[str, Column]
-    text: str | None = None
-    """The column that an encoder reads."""
+    text: str | None = None  # the column that an encoder reads
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0
@@ -129,21 +127,15 @@ def number_in(cell: str, *, decimal_comma: bool = False) -> float | None:
     """The number in a cell; None where there is none. NaN where it stands for a missing value."""
     if is_missing(cell):
         return float("nan")
-    try:
+    with suppress(ValueError):
         return float(cell)
-    except ValueError:
-        pass
     text = cell.strip()
-    if decimal_comma and text and _COMMA.fullmatch(text):
-        return _float(re.sub(r"[. \u00a0\u202f']", "", text).replace(",", "."))
-    return float(text.replace(",", "")) if not decimal_comma and _THOUSANDS.fullmatch(text) else None
-
-
-def _float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    if not decimal_comma:
+        return float(text.replace(",", "")) if _THOUSANDS.fullmatch(text) else None
+    with suppress(ValueError):
+        if _COMMA.fullmatch(text):
+            return float(re.sub(r"[. \u00a0\u202f']", "", text).replace(",", "."))
+    return None
 
 
 def kind_of(column: Column) -> Kind:
@@ -174,15 +166,10 @@ def _kind_of_numbers(column: Column) -> Kind:
         return "empty"
     if (there == there[0]).all() and len(column) > 1:
         return "constant"
-    return "id" if numbers_rows(column) else "number"
-
-
-def numbers_rows(column: Column) -> bool:
-    """Whether a column of numbers counts the rows: whole numbers without a gap, each once, or twice in two files."""
     if len(column) < LEAST_ROWS or not (column == np.round(column)).all():
-        return False
-    values, counts = np.unique(column, return_counts=True)
-    return bool(values[-1] - values[0] + 1 == len(values) and counts.max() <= 2)
+        return "number"
+    values, counts = np.unique(column, return_counts=True)  # they count the rows, perhaps of two files
+    return "id" if values[-1] - values[0] + 1 == len(values) and counts.max() <= 2 else "number"
 
 
 def dates_in(column: Column) -> NDArray[np.float64] | None:
@@ -205,3 +192,29 @@ def _day(text: str, form: str | None) -> float | None:
     except ValueError:
         return None
     return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() / 86400
+
+
+MOST_COLUMNS = 1_000_000
+MOST_CELLS = 1_000_000_000  # 8 GB of numbers
+
+
+def check_size(columns: int, cells: int, where: object) -> None:
+    """Raise an error for a table of more columns or cells than are read (UNVEIL_MOST_COLUMNS, UNVEIL_MOST_CELLS)."""
+    for count, what, name, usual in (
+        (columns, "columns", "UNVEIL_MOST_COLUMNS", MOST_COLUMNS),
+        (cells, "cells", "UNVEIL_MOST_CELLS", MOST_CELLS),
+    ):
+        if count > (most := _most(name, usual)):
+            raise UnveilError(
+                f"{where} has {count:,} {what}, and at most {most:,} are read: split the file, or raise the limit with "
+                f"{name}={count}"
+            )
+
+
+def _most(name: str, usual: int) -> int:
+    given = os.environ.get(name, "").replace("_", "")
+    if not given:
+        return usual
+    if not given.isdecimal():
+        raise UnveilError(f"{name}={given} is not a number: give one such as {usual}")
+    return int(given)

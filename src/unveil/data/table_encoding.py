@@ -18,8 +18,7 @@ from unveil.data.items import Vectors
 from unveil.data.table import Column, Table, as_texts, dates_in, is_missing, kind_of, listed, number_in
 from unveil.errors import UnveilError
 
-MOST_CATEGORIES = 50
-"""Values of a category that get a column of their own; rarer ones have none."""
+MOST_CATEGORIES = 50  # values of a category that get a column of their own; rarer ones have none
 Numbers = NDArray[np.float64]
 
 
@@ -29,14 +28,11 @@ class ColumnCode:
 
     name: str
     kind: Literal["number", "date", "category", "vector", "text"]
-    fill: float = 0.0
-    """Takes the place of a missing number: the median."""
+    fill: float = 0.0  # takes the place of a missing number: the median
     mean: float = 0.0
     scale: float = 1.0
-    categories: tuple[str, ...] = ()
-    """A column of zeros and ones for each."""
-    size: int = 1
-    """Numbers of a vector."""
+    categories: tuple[str, ...] = ()  # a column of zeros and ones for each
+    size: int = 1  # numbers of a vector
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,9 +87,8 @@ class TableEncoding:
 
     def __call__(self, table: Table) -> Vectors:
         """(n, len(names)): scaled."""
-        coded = [column for column in self.columns if column.kind != "text"]
-        mean = np.concatenate([np.zeros(0), *(np.full(len(column.names), column.mean) for column in coded)])
-        scale = np.concatenate([np.zeros(0), *(np.full(len(column.names), column.scale) for column in coded)])
+        lengths = [len(column.names) for column in self.columns]  # 0 of a text
+        mean, scale = (np.repeat([getattr(c, key) for c in self.columns], lengths) for key in ("mean", "scale"))
         scaled: Vectors = ((self.shown(table) - mean) / scale).astype(np.float32)
         return scaled
 
@@ -104,15 +99,15 @@ class TableEncoding:
     @staticmethod
     def from_json(columns: Iterable[Mapping[str, Any]]) -> "TableEncoding":
         """What `to_json` gave."""
-        return TableEncoding(
-            tuple(ColumnCode(**{**column, "categories": tuple(column["categories"])}) for column in columns)
-        )
+        codes = (ColumnCode(**{**column, "categories": tuple(column["categories"])}) for column in columns)
+        return TableEncoding(tuple(codes))
 
 
 def numbers_in(column: Column, name: str, kind: str) -> Numbers:
     """A column as numbers, NaN where they are missing; dates are days since 1970."""
     if kind == "date":
-        days = dates_in(as_texts(column)) if not _all_missing(column) else np.full(len(column), np.nan)
+        missing = column.dtype != object or all(is_missing(cell) for cell in column.tolist())
+        days = np.full(len(column), np.nan) if missing else dates_in(as_texts(column))
         if days is None:
             raise UnveilError(f"the column '{name}' held dates in the fit, and holds other texts now: give dates")
         return days
@@ -123,10 +118,6 @@ def numbers_in(column: Column, name: str, kind: str) -> Numbers:
         bad = column[numbers.index(None)]
         raise UnveilError(f"{bad!r} in column '{name}' is not a number, as others of this column are: correct it")
     return np.array(numbers, dtype=np.float64)
-
-
-def _all_missing(column: Column) -> bool:
-    return column.dtype != object or all(is_missing(cell) for cell in column.tolist())
 
 
 def fit_table(table: Table, wanted: Collection[str] | None = None) -> tuple[TableEncoding, list[str]]:
@@ -166,20 +157,16 @@ def _choose(table: Table, wanted: Collection[str] | None) -> tuple[dict[str, str
         "text": "holds text, which --text COLUMN would read",
         "beside": "stands beside the vectors: --columns names what to use",
     }
-    return chosen, [
-        f"left out: {listed(names, 5)}, which {reason}" for kind, reason in reasons.items() if (names := left.get(kind))
-    ]
+    told = [(listed(names, 5), reason) for kind, reason in reasons.items() if (names := left.get(kind))]
+    return chosen, [f"left out: {names}, which {reason}" for names, reason in told]
 
 
 def _learned(table: Table, chosen: Mapping[str, str], notes: list[str]) -> list[ColumnCode]:
     """Fit scikit-learn's transformers to the columns, and take the numbers from them."""
     numeric = [name for name, kind in chosen.items() if kind in ("number", "date")]
     categories = [name for name, kind in chosen.items() if kind == "category"]
-    codes: dict[str, ColumnCode] = {
-        name: ColumnCode(name=name, kind="vector", size=table.columns[name].shape[1])
-        for name, kind in chosen.items()
-        if kind == "vector"
-    }
+    vectors = [name for name, kind in chosen.items() if kind == "vector"]
+    codes = {name: ColumnCode(name=name, kind="vector", size=table.columns[name].shape[1]) for name in vectors}
     numbers = {name: numbers_in(table.columns[name], name, chosen[name]) for name in numeric}
     transformer = column_transformer(numeric, categories)
     matrix = np.empty((len(table), len(numeric) + len(categories)), dtype=object)

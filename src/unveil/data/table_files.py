@@ -12,17 +12,14 @@ from typing import Any
 import numpy as np
 
 from unveil.data.cells import is_saved_dataset, read_cells, read_dataset
-from unveil.data.limits import check_size
-from unveil.data.table import Column, Table, is_missing, number_in, texts_column
+from unveil.data.table import Column, Table, check_size, is_missing, number_in, texts_column
 from unveil.data.table_columns import arrow_table, typed_column, unique_names
 from unveil.errors import UnveilError
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".h5ad")
 DELIMITERS = (",", ";", "\t", "|")
-SAMPLE = 1000
-"""Rows by which columns of numbers are told from others."""
-MOSTLY = 0.9
-"""A column is of numbers if at least this share of its first cells are."""
+SAMPLE = 1000  # rows by which columns of numbers are told from others
+MOSTLY = 0.9  # a column is of numbers if at least this share of its first cells are
 
 
 def is_table(path: Path) -> bool:
@@ -37,15 +34,10 @@ def read_table(path: Path, as_text: Collection[str] = ()) -> Table:
         return read_dataset(path, text)
     if not path.is_file():
         raise UnveilError(f"there is no file {path}")
-    kind = path.suffix.lower()
-    if kind == ".h5ad":
-        table = read_cells(path, text)
-    elif kind in (".jsonl", ".ndjson"):
-        table = _read_json_lines(path, text)
-    elif kind == ".parquet":
-        table = _read_parquet(path, text)
-    else:
-        table = _read_csv(path, text)
+    readers = {
+        ".h5ad": read_cells, ".jsonl": _read_json_lines, ".ndjson": _read_json_lines, ".parquet": _read_parquet
+    }  # fmt: skip
+    table = readers.get(path.suffix.lower(), _read_csv)(path, text)
     if len(table) == 0:
         raise UnveilError(f"{path} has no rows below the header; expected one for each item")
     return table
@@ -83,7 +75,7 @@ def _read_csv(path: Path, as_text: Collection[str]) -> Table:
         for i, name in enumerate(header)
         if name.lower() not in as_text and _mostly_numbers((row[i] for row in sample if i < len(row)), comma[i])
     ]
-    textual = [i for i in range(len(header)) if i not in set(numeric)]
+    textual = sorted(set(range(len(header))) - set(numeric))
     numbers, texts, count = array("d"), [[] for _ in textual], 0  # type: array[float], list[list[str]], int
     with _reading(path) as file:
         rows = csv.reader(file, delimiter=delimiter)
@@ -144,9 +136,8 @@ def _read_json_lines(path: Path, as_text: Collection[str]) -> Table:
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise UnveilError(
-                    f"{path}, line {line_number} is not JSON ({error}): write one object a line"
-                ) from None
+                where = f"{path}, line {line_number}"
+                raise UnveilError(f"{where} is not JSON ({error}): write one object a line") from None
             if not isinstance(row, dict):
                 raise UnveilError(f'{path}, line {line_number}: expected an object such as {{"text": …, "label": …}}')
             names = len(columns.keys() | row.keys())
@@ -169,15 +160,12 @@ def _read_parquet(path: Path, as_text: Collection[str]) -> Table:
     except ImportError as error:
         raise UnveilError(f"parquet needs the package pyarrow ({error}): pip install pyarrow") from None
     try:
-        check_size(*_parquet_size(pq.read_metadata(path)), path)
+        about = pq.read_metadata(path)
+        groups = [about.row_group(number) for number in range(about.num_row_groups)]
+        cells = sum(g.column(place).num_values for g in groups for place in range(about.num_columns))
+        check_size(about.num_columns, cells, path)  # every number of a vector is a cell
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())[:200]
         raise UnveilError(f"{path} cannot be read as parquet ({reason}): write it again") from None
     return arrow_table(table, path, as_text)
-
-
-def _parquet_size(about: Any) -> tuple[int, int]:
-    """Columns and cells of a parquet file, by what it says of itself; every number of a vector is a cell."""
-    groups = (about.row_group(number) for number in range(about.num_row_groups))
-    return about.num_columns, sum(g.column(place).num_values for g in groups for place in range(about.num_columns))

@@ -7,6 +7,7 @@ import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from unveil import rng
 from unveil.data.dataset import Dataset, Split
-from unveil.data.items import Items
+from unveil.data.items import Items, Rows
 from unveil.errors import UnveilError
 from unveil.settings import Data
 
@@ -27,20 +28,13 @@ class Task:
 
     name: str
     items: Items
-    labels: NDArray[np.int64]
-    """(n,): the known class of a row as an index into `known`, or -1 where it is unlabeled."""
-    known: tuple[str | int, ...]
-    """The known classes as they were given."""
-    n_novel: int | None = None
-    """The number of novel classes; None: to be estimated."""
-    known_in_unlabeled: bool = False
-    """Unlabeled rows may be of known classes too."""
-    ids: tuple[str, ...] | None = None
-    """A name for each row; None: rows are only numbered."""
-    columns: tuple[str, ...] = ()
-    """Names of the columns of a table."""
-    notes: tuple[str, ...] = ()
-    """Sentences about what was left out or filled in when it was read."""
+    labels: NDArray[np.int64]  # (n,): the known class of a row as an index into `known`, or -1 where it is unlabeled
+    known: tuple[str | int, ...]  # the known classes as they were given
+    n_novel: int | None = None  # the number of novel classes; None: to be estimated
+    known_in_unlabeled: bool = False  # unlabeled rows may be of known classes too
+    ids: tuple[str, ...] | None = None  # a name for each row; None: rows are only numbered
+    columns: tuple[str, ...] = ()  # names of the columns of a table
+    notes: tuple[str, ...] = ()  # sentences about what was left out or filled in when it was read
     test_items: Items | None = None
     test_ids: tuple[str, ...] = ()
 
@@ -91,9 +85,8 @@ class Task:
         index_of = {str(name): index for index, name in enumerate(self.known)}
         known = [*self.known, *(name for name in dict.fromkeys(labels.values()) if name not in index_of)]
         index_of |= {str(name): index for index, name in enumerate(known)}
-        indices = [
-            index_of[labels[name]] if name in labels else old for name, old in zip(self.ids, self.labels, strict=True)
-        ]
+        pairs = zip(self.ids, self.labels, strict=True)
+        indices = [index_of[labels[name]] if name in labels else old for name, old in pairs]
         return replace(self, known=tuple(known), labels=np.array(indices, dtype=np.int64))
 
 
@@ -104,8 +97,7 @@ class Truth:
     novel: tuple[str, ...]
     unlabeled: NDArray[np.int64]
     """(n_u,): index into `novel` of each unlabeled training row, in the order of `Task.unlabeled`."""
-    test: NDArray[np.int64]
-    """(n_test,): known classes from 0, then the novel ones."""
+    test: NDArray[np.int64]  # (n_test,): known classes from 0, then the novel ones
 
 
 def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
@@ -136,9 +128,8 @@ def make_task(dataset: Dataset, settings: Data) -> tuple[Task, Truth]:
             "add items or leave the class out"
         )
     hidden = labels >= len(known)
-    test_rows, test_labels = (
-        _select(dataset.test, renumber, None) if dataset.test else (np.empty(0, int), np.empty(0, int))
-    )
+    none = np.empty(0, int)
+    test_rows, test_labels = _select(dataset.test, renumber, None) if dataset.test else (none, none)
     task = Task(
         name=dataset.name,
         items=dataset.train.items.take(rows),
@@ -164,9 +155,7 @@ def imbalanced(labels: NDArray[np.int64], known: int, ratio: float) -> NDArray[n
     return np.sort(np.concatenate(rows))
 
 
-def _select(
-    split: Split, renumber: NDArray[np.int64], per_class: int | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _select(split: Split, renumber: Rows, per_class: int | None) -> tuple[Rows, Rows]:
     """Rows of the task's classes, in file order, and their new labels."""
     labels = renumber[split.labels]
     rows = np.flatnonzero(labels >= 0)
@@ -208,13 +197,10 @@ def _names(
 
 def _listed(source: str, key: str) -> tuple[str, ...]:
     if source.startswith("package:"):
-        entry = resources.files("unveil.data") / "splits" / f"{source.removeprefix('package:')}.txt"
-        if not entry.is_file():
-            raise UnveilError(f"data.{key}: no class list '{source}' comes with unveil")
-        text = entry.read_text(encoding="utf-8")
+        path: Traversable = resources.files("unveil.data") / "splits" / f"{source.removeprefix('package:')}.txt"
+        problem = f"no class list '{source}' comes with unveil"
     else:
-        path = Path(source)
-        if not path.is_file():
-            raise UnveilError(f"data.{key}: no class list at {path}: give a text file with one class name per line")
-        text = path.read_text(encoding="utf-8")
-    return tuple(line.strip() for line in text.splitlines() if line.strip())
+        path, problem = Path(source), f"no class list at {source}: give a text file with one class name per line"
+    if not path.is_file():
+        raise UnveilError(f"data.{key}: {problem}")
+    return tuple(line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip())

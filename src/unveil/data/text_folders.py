@@ -1,45 +1,26 @@
 """Folders of text files: `DIR/CLASS/*.txt` with labels, or `.txt` files anywhere below a folder."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 
 from unveil.data.dataset import Dataset, Split
-from unveil.data.folders import EXTENSIONS, class_folders
+from unveil.data.folders import EXTENSIONS, class_folders, files_of, holds
 from unveil.data.items import Items
 from unveil.errors import UnveilError
-from unveil.files import is_text
 
 SUFFIX = ".txt"
-MOST_BYTES = 1_000_000
-"""A longer file is no text to be read as one item."""
+MOST_BYTES = 1_000_000  # a longer file is no text to be read as one item
 
 
 def holds_texts(folder: Path) -> bool:
     """Whether there are `.txt` files below a folder, and no images."""
-    found = False
-    for _, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        suffixes = {Path(name).suffix.lower() for name in names if not name.startswith(".")}
-        if suffixes & EXTENSIONS:
-            return False
-        found = found or SUFFIX in suffixes
-    return found
-
-
-def text_files(folder: Path) -> list[Path]:
-    """The `.txt` files anywhere below a folder, in an order that does not depend on the file system."""
-    files = [path for path in folder.rglob("*") if path.suffix.lower() == SUFFIX and path.is_file()]
-    files = [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
-    if (bad := next((path for path in files if not is_text(str(path.relative_to(folder)))), None)) is not None:
-        raise UnveilError(f"the name {str(bad)!r} is not UTF-8, and cannot be written to a table: rename it")
-    return sorted(files, key=lambda path: path.relative_to(folder).parts)
+    return holds(folder, (SUFFIX,), without=EXTENSIONS)
 
 
 def read_texts(folder: Path) -> tuple[Items, tuple[str, ...]]:
     """The texts of all files below a folder, and their names."""
-    files = text_files(folder)
+    files = files_of(folder, (SUFFIX,))
     return Items.of_texts([_content(file) for file in files]), tuple(f.relative_to(folder).as_posix() for f in files)
 
 

@@ -38,10 +38,8 @@ class Draw:
 class Views(Protocol):
     """A source of views of items."""
 
-    shape: tuple[int, ...]
-    """Shape of one item as the network sees it."""
-    first_view_clean: bool
-    """Only the second view is augmented."""
+    shape: tuple[int, ...]  # shape of one item as the network sees it
+    first_view_clean: bool  # only the second view is augmented
 
     def __len__(self) -> int: ...
 
@@ -171,15 +169,13 @@ class _Decoder(TorchDataset[list[Tensor] | str]):
         return len(self.draws)
 
     def __getitem__(self, index: int) -> list[Tensor] | str:
-        try:
-            return self._decode(self.draws[index])
-        except UnveilError as error:
-            return str(error)
-
-    def _decode(self, draw: Draw) -> list[Tensor]:
+        draw = self.draws[index]
         views: list[list[Tensor]] = [[] for _ in draw.seeds]
         for place in range(len(draw.rows))[draw.part]:
-            picture = read_image(self.files[draw.rows[place]], at_least=self.config.size or 0)
+            try:
+                picture = read_image(self.files[draw.rows[place]], at_least=self.config.size or 0)
+            except UnveilError as error:
+                return str(error)
             for view, seed in zip(views, draw.seeds, strict=True):
                 # a generator for each row: no row has to be decoded for the draws of another
                 generator = None if seed is None else np.random.default_rng((seed, place))
@@ -212,9 +208,8 @@ def make_views(
 def _statistics(data: Data, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
     def per_channel(values: tuple[float, ...], key: str) -> Any:
         if len(values) not in (1, channels):
-            raise UnveilError(
-                f"data.{key} has {len(values)} values for images of {channels} channel(s): give 1 or {channels}"
-            )
+            wanted = f"for images of {channels} channel(s): give 1 or {channels}"
+            raise UnveilError(f"data.{key} has {len(values)} values {wanted}")
         return torch.tensor(values * (channels // len(values)), device=device)
 
     return per_channel(data.mean, "mean"), per_channel(data.std, "std")

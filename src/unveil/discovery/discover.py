@@ -12,17 +12,18 @@ import numpy as np
 from rich.console import Console
 
 from unveil.clustering.catalog import CLUSTERERS
+from unveil.clustering.clusterer import Evidence
 from unveil.clustering.kmeans import Clusters
 from unveil.counting.estimate import check_count
 from unveil.counting.known_neighbors import warn_of_known_classes
 from unveil.data.items import PIECE, Rows
 from unveil.data.task import UNLABELED, Task, Truth
 from unveil.discovery.candidates import KMEANS, Candidate, candidates, fitted_to_sizes
-from unveil.discovery.fit import Fitted, Learner, make_learner, needs_network, start_clusters
+from unveil.discovery.fit import Fitted, Learner, VectorLearner, make_learner, needs_network, start_clusters
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
 from unveil.discovery.recognition import estimate_novel, recognized_rows
-from unveil.discovery.rehearsal import not_rehearsed, rehearse
+from unveil.discovery.rehearsal import not_rehearsed, of_evidence, rehearse
 from unveil.discovery.result import Result
 from unveil.discovery.scaled import scale
 from unveil.discovery.steps import Step, unseen
@@ -62,7 +63,7 @@ def discover(
     smaller, preparation = scaled.task, scaled.preparation
 
     # What is learned from: vectors as they are, or a network, pre-trained as the settings say.
-    learner = make_learner(smaller, settings, truth, storage, console)
+    learner = make_learner(smaller, settings, truth, storage, console, scaled.unscaled)
     points = learner.points
     if len(task.unlabeled) == 0:
         return _known_only(task, learner, settings, preparation, rows, keep_features)
@@ -89,15 +90,16 @@ def discover(
         notes += warn_of_known_classes(smaller, counted, settings.seed)
 
     # The clusters that training starts from, and the candidates that are compared.
+    clusters_vectors = isinstance(learner, VectorLearner) and settings.discovery.method in CLUSTERERS
     start = None
-    if settings.compare or smaller.known_in_unlabeled or not task.known:
+    if smaller.known_in_unlabeled or (settings.compare and not clusters_vectors):
         start = start_clusters(smaller, points, settings.seed, recognized)
-    options: tuple[Candidate, ...] = (KMEANS,)
-    if task.known:
-        sizes = np.zeros(0, dtype=np.int64) if start is None else start.labels
-        options = tuple(fitted_to_sizes(one, sizes, settings) for one in candidates(settings))
-        step("rehearsals on hidden known classes")
-        forecast = rehearse(
+    options = candidates(settings)[-1:] if clusters_vectors else candidates(settings)
+    if start is not None:
+        options = tuple(fitted_to_sizes(one, start.labels, settings) for one in options)
+
+    def rehearsed() -> Forecast:
+        return rehearse(
             smaller,
             settings,
             options,
@@ -106,21 +108,26 @@ def discover(
             unshaped=scaled.unshaped,
             shape=scaled.shape,
         )
-        if estimate is not None:
-            forecast = replace(forecast, counted=True, number_spread=estimate.spread).expected(estimate.number)
+
+    # Clusters: a clusterer weighs its evidence by itself; of methods that train, rehearsals choose one before.
+    step("clusters" if clusters_vectors else "rehearsals on hidden known classes")
+    if clusters_vectors:
+        fitted = learner.fit(options[0], None if start is None else start.labels, storage, recognized)
+        candidate = options[0]
+        forecast = rehearsed() if fitted.evidence is None else of_evidence(candidate, fitted.evidence, smaller)
     else:
-        forecast = not_rehearsed(options, smaller, "there are no known classes to hide")
-    candidate = next(one for one in options if one.name == forecast.candidate)
-    choice = explain(candidate, options, forecast, known=bool(task.known))
+        forecast = rehearsed()
+        candidate = next(one for one in options if one.name == forecast.candidate)
+        step("clusters")
+        fitted = learner.fit(candidate, None if start is None else start.labels, storage, recognized)
+    if estimate is not None:
+        forecast = replace(forecast, counted=True, number_spread=estimate.spread).expected(estimate.number)
+    notes += [*learner.warnings, *fitted.warnings]
+    choice = explain(candidate, options, forecast, fitted.evidence)
     console.print(choice, soft_wrap=True)
 
-    # Training, and what it leaves behind.
-    step("clusters")
+    # What the clusters leave behind.
     plain = learner.plain_kmeans() if start is None else start.labels
-    fitted = None
-    if task.known:
-        fitted = learner.fit(candidate, None if start is None else start.labels, storage, recognized)
-        notes += [*learner.warnings, *fitted.warnings]
     predictor = _predictor(learner, fitted, settings, preparation, candidate, start)
     step("labels and confidence")
     finished = _Finished(task, smaller, learner, predictor, fitted, start, plain, scaled.rows)
@@ -155,10 +162,11 @@ def _finds_known(name: str) -> bool:
     return method is None or method.starts_from_clusters
 
 
-def explain(candidate: Candidate, options: tuple[Candidate, ...], forecast: Forecast, *, known: bool) -> str:
+def explain(candidate: Candidate, options: tuple[Candidate, ...], forecast: Forecast, evidence: Evidence | None) -> str:
     """Which candidate was taken and why, in words."""
-    if not known:
-        return "k-means on the vectors: without known classes there is nothing to learn from"
+    if evidence is not None and evidence.names:
+        how = "how they agree and how they find hidden known classes" if evidence.rehearsals else "how they agree"
+        return f"{candidate.description}: {len(evidence.names)} clusterings, weighed by {how}"
     if len(options) == 1:
         return f"{candidate.description}, as asked"
     if not forecast.rehearsals:
@@ -255,6 +263,8 @@ class _Finished:
                 kept.append(z)
         if network is not None:
             network.freeze_trunk()  # a cached trunk was skipped; new items go through the real one
+        if self.fitted is not None and self.fitted.evidence is not None:
+            labels, certainty = self._of_the_fit(rows, labels, certainty)
         new = task.labels[rows] == UNLABELED
         confidence = certainty.copy()
         confidence[new] = forecast.calibrated(certainty[new])
@@ -272,6 +282,16 @@ class _Finished:
             learner=self.learner,
             **values,
         )
+
+    def _of_the_fit(self, rows: Rows, labels: Labels, certainty: Matrix) -> tuple[Labels, Matrix]:
+        """Rows that were clustered keep their cluster, and how certain that is."""
+        assert self.fitted is not None
+        first = 0 if self.smaller.known_in_unlabeled else len(self.task.known)
+        clusters, certain = np.full(len(self.task), -1), np.zeros(len(self.task), dtype=np.float32)
+        fitted = self.trained_rows[self.smaller.unlabeled]
+        clusters[fitted], certain[fitted] = first + self.fitted.clusters, self.fitted.confidence
+        inside = clusters[rows] >= 0
+        return np.where(inside, clusters[rows], labels), np.where(inside, certain[rows], certainty).astype(np.float32)
 
     def _plain(self, rows: Rows) -> Labels:
         """k-means labels of the rows, as far as they were trained on."""

@@ -15,9 +15,11 @@ from rich.console import Console
 from sklearn.cluster import KMeans
 
 from unveil import rng
-from unveil.clustering.clusterer import with_known
+from unveil.clustering.clusterer import Evidence, with_known
 from unveil.clustering.kmeans import Clusters, assigned, kmeans, semi_kmeans
 from unveil.clustering.known_head import known_head
+from unveil.clustering.neighbor_consensus import NeighborConsensusSettings
+from unveil.clustering.vote import NeighborVote
 from unveil.counting.estimate import check_count
 from unveil.counting.known_neighbors import recognize
 from unveil.data.items import Rows
@@ -29,7 +31,7 @@ from unveil.methods.catalog import algorithm, make_clusterer, method_class
 from unveil.models.heads import Head, Heads, linear_head
 from unveil.models.inference import features
 from unveil.models.model import Model
-from unveil.numerics import Labels, Matrix, sums_by_label
+from unveil.numerics import Labels, Matrix, sums_by_label, unit_rows
 from unveil.settings import Settings
 from unveil.storage import Storage
 from unveil.training import stored_stages
@@ -37,6 +39,9 @@ from unveil.training.evaluation import Evaluator
 from unveil.training.loop import Metrics
 from unveil.training.stages import discovery_stage, pretrain
 from unveil.training.training import Training, check_network
+
+PLAIN_ROWS = 5000
+"""Rows that k-means is fitted to where it is only compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +54,8 @@ class Fitted:
     """(n_u,): largest probability of the novel head, not calibrated: the softmax is overconfident."""
     history: list[Metrics]
     warnings: tuple[str, ...] = ()
+    evidence: Evidence | None = None
+    """What speaks for the clusters, of a clusterer that rehearses by itself."""
 
 
 class Learner(Protocol):
@@ -112,11 +119,12 @@ def make_learner(
     truth: Truth | None = None,
     storage: Storage | None = None,
     console: Console | None = None,
+    unscaled: Matrix | None = None,
 ) -> Learner:
-    """The learner that suits the task, pre-trained where there is a network."""
+    """The learner that suits the task, pre-trained where there is a network. `unscaled`: the vectors before scaling."""
     if task.known and needs_network(task, settings):
         return NetworkLearner(task, settings, truth, storage, console)
-    return VectorLearner(task, settings, truth)
+    return VectorLearner(task, settings, truth, unscaled)
 
 
 def check_settings(settings: Settings, task: Task) -> None:
@@ -212,6 +220,8 @@ class VectorLearner:
     task: Task
     settings: Settings
     truth: Truth | None = None
+    unscaled: Matrix | None = None
+    """The vectors before they were scaled; None: as those of the task."""
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     cache: dict[str, Any] | None = None
@@ -228,24 +238,34 @@ class VectorLearner:
         """The known head in closed form, and the clusters of the candidate's clusterer."""
         begun, task, z = time.monotonic(), self.task, self._scaled(self.points)
         settings, known = candidate.applied_to(self.settings), self._known_head(z)
-        clusterer = None if candidate.method is None else make_clusterer(candidate.method, settings.method)
+        given, method = settings.data.vector_scaling, settings.method
+        if given != "auto" and isinstance(method, NeighborConsensusSettings):
+            method = replace(method, scalings=(given,))
+        clusterer = None if candidate.method is None else make_clusterer(candidate.method, method)
         if clusterer is None:
             novel = linear_head(z.shape[1], 1, rng.generator(settings.seed, "novel head"))
             return _kept(Heads(known, novel), task, start)
         recognized = with_start(task, start, recognized)
         labels = task.labels if recognized is None else recognized
-        clustering = clusterer.fit(z, labels, task.n_novel or 1, settings.seed)
+        unscaled = z if self.unscaled is None else self.unscaled
+        clustering = clusterer.fit_weighed(
+            z, labels, task.n_novel or 1, settings.seed, unscaled=unscaled, rehearsals=settings.rehearsals
+        )
         head, clusters, confidence = clustering.head, clustering.labels, clustering.certainty
         if recognized is not None:
             of_known = labels != UNLABELED
             head = with_known(head, z[of_known], labels[of_known], len(task.known))
-            with torch.no_grad():
-                best = head(torch.from_numpy(z[task.unlabeled])).softmax(dim=1).max(dim=1)
+            rows = torch.from_numpy(z[task.unlabeled])
+            with torch.no_grad():  # the neighbors may call a row known that was not recognized alone
+                logits = head.voted(rows, keeps=False) if isinstance(head, NeighborVote) else head(rows)
+                best = logits.softmax(dim=1).max(dim=1)
             clusters, confidence = best.indices.numpy(), best.values.numpy()
         heads = Heads(known, head)
         self.seconds["discovery"] = round(time.monotonic() - begun, 2)
         history = [{**self._evaluator(z).discovery(heads), "seconds": self.seconds["discovery"]}]
-        return Fitted(model=heads, clusters=clusters, confidence=confidence, history=history)
+        return Fitted(
+            model=heads, clusters=clusters, confidence=confidence, history=history, evidence=clustering.evidence
+        )
 
     def _known_head(self, z: Matrix) -> Head:
         task, seed = self.task, self.settings.supervised.seed
@@ -270,9 +290,8 @@ class VectorLearner:
         )
 
     def plain_kmeans(self) -> Labels:
-        x = torch.nn.functional.normalize(torch.from_numpy(self._scaled(self.points[self.task.unlabeled])), dim=1)
-        unit: Matrix = x.numpy()
-        return self._kmeans(unit)
+        unit = unit_rows(self._scaled(self.points[self.task.unlabeled]))
+        return kmeans(unit, self.task.n_clusters, self.settings.seed, n_init=3, rows=PLAIN_ROWS).labels
 
     def kmeans_on_items(self) -> Labels:
         rows = self.task.unlabeled

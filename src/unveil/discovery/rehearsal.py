@@ -14,6 +14,7 @@ from rich.console import Console
 
 from unveil import rng
 from unveil.clustering.catalog import CLUSTERERS
+from unveil.clustering.clusterer import Evidence
 from unveil.data.task import UNLABELED, Task
 from unveil.discovery.candidates import KMEANS, Candidate, usual
 from unveil.discovery.fit import make_learner, start_clusters
@@ -93,6 +94,22 @@ def rehearse(
         done.append(once.rehearsal())
     assert task.n_novel is not None
     return _forecast(done, candidates, task.n_novel)
+
+
+def of_evidence(candidate: Candidate, evidence: Evidence, task: Task) -> Forecast:
+    """The forecast of a clusterer that has rehearsed by itself."""
+    done = [
+        Rehearsal(
+            hidden=one.hidden,
+            accuracy={candidate.name: one.accuracy},
+            confidence={candidate.name: one.certainty},
+            correct={candidate.name: one.correct},
+        )
+        for one in evidence.rehearsals
+    ]
+    if not done:
+        return Forecast(candidate=candidate.name, reason=why_not(task, 1) or "nothing was rehearsed")
+    return _forecast(done, (candidate,), evidence.clusters)
 
 
 def _shortened(settings: Settings) -> Settings:

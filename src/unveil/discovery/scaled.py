@@ -32,6 +32,8 @@ class Scaled:
     for_counting: Matrix | None = None
     """Vectors in which classes are counted, where they are not those of the task: without the whitening by known
     classes, which makes these tighter than novel ones and would count too many."""
+    unscaled: Matrix | None = None
+    """The vectors before scaling, where that was chosen here."""
     notes: tuple[str, ...] = ()
     """Sentences about numbers that were unusual."""
     unshaped: Task | None = None
@@ -78,6 +80,7 @@ def scale(task: Task, settings: Settings, preparation: Preparation, console: Con
         preparation=replace(preparation, reduction=replace(shaped, first=needed)),
         notes=tuple(notes),
         for_counting=directions(clean_vectors(not_whitened.shaped(unshaped))),
+        unscaled=x,
         unshaped=unshaped,
         shape=metric.shaped,
     )

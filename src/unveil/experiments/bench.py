@@ -125,13 +125,8 @@ def tables(report: Report) -> Iterator[Table]:
     columns = ("part", "GFLOP", "ms", "limit ms", "reached", "convolutions alone ms")
     parts = Table(*columns, title=f"The discovery step, {report.precision}")
     for part in report.parts:
-        limit, fraction, alone = report.limit(part), report.fraction(part), part.convolutions
-        parts.add_row(
-            part.name,
-            f"{part.flops / 1e9:.1f}",
-            f"{1000 * part.seconds:.1f}",
-            "" if limit is None else f"{1000 * limit:.1f}",
-            "" if fraction is None else f"{100 * fraction:.0f} %",
-            "" if alone is None else f"{1000 * alone:.1f}",
-        )
+        times = [part.seconds, report.limit(part), part.convolutions]
+        took, limit, alone = ("" if seconds is None else f"{1000 * seconds:.1f}" for seconds in times)
+        reached = "" if (fraction := report.fraction(part)) is None else f"{100 * fraction:.0f} %"
+        parts.add_row(part.name, f"{part.flops / 1e9:.1f}", took, limit, reached, alone)
     yield parts

@@ -26,8 +26,7 @@ class Where:
     launcher: str | None = None
     plan: Path | None = None
     only: str | None = None
-    command: tuple[str, ...] = ()
-    """Arguments of `unveil paper` that lead to the same plan."""
+    command: tuple[str, ...] = ()  # arguments of `unveil paper` that lead to the same plan
 
     def execute(
         self, todo: list[Run], store: Path, root: Path | None, jobs: int
@@ -83,13 +82,18 @@ def run(
         console.print(f"written: {where.plan}, {len(todo)} commands", soft_wrap=True)
         return []
     if dry_run:
-        _announce(planned, todo, estimates, console)
+        if todo:
+            _announce(planned, todo, estimates, console)
         return []
     if show:
         todo = []
     if planned.experiment.shape == "map":
         maps.check()
-    _writable(planned.folder / "records")
+    try:  # before anything is trained
+        (planned.folder / "records").mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=planned.folder / "records").close()
+    except OSError as error:
+        raise files.disk_error(error, planned.folder / "records") from error
     if todo:
         console.print(f"{len(todo)} to run: {plan.total(estimates, jobs)}", soft_wrap=True)
     stages = store or stores.default_store()
@@ -118,23 +122,11 @@ def _run_one(planned: plan.Plan, name: str, store: Path, root: Path | None, cons
     return []
 
 
-def _writable(folder: Path) -> None:
-    """Raise an error before anything is trained if the folder cannot be written to."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise files.disk_error(error, folder) from error
-
-
 def _announce(planned: plan.Plan, todo: list[plan.Run], estimates: list[float | None], console: Console) -> None:
-    if not todo:
-        return
     table = Table("run", "changes", "about")
     rows = {run.record: row for row in planned.experiment.rows for run in planned.runs.get(row.name, [])}
     for run, seconds in zip(todo, estimates, strict=True):
-        row = rows[run.record]
-        about = "?" if seconds is None else f"{seconds:.0f} s"
+        row, about = rows[run.record], "?" if seconds is None else f"{seconds:.0f} s"
         table.add_row(f"{row.name}, seed {run.settings.seed}", " ".join(row.set), about)
     console.print(table)
     console.print(plan.total(estimates), soft_wrap=True)

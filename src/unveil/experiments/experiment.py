@@ -23,8 +23,7 @@ class Row:
     """Mean and, where given, standard deviation in the paper, by column."""
     against: str | None = None
     """The row that it is compared with, where that is not the one of the experiment; an empty name: with none."""
-    value: float | None = None
-    """Its position on the x axis of a curve."""
+    value: float | None = None  # its position on the x axis of a curve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +34,9 @@ class Experiment:
     title: str
     rows: tuple[Row, ...]
     shape: Shape = "table"
-    against: str | None = None
-    """The row that the others are compared with."""
-    data: tuple[str, ...] = ()
-    """The data sets that it is for; none: for all."""
-    inputs: bool = False
-    """Also show k-means on the inputs and on features of unit length."""
+    against: str | None = None  # the row that the others are compared with
+    data: tuple[str, ...] = ()  # the data sets that it is for; none: for all
+    inputs: bool = False  # also show k-means on the inputs and on features of unit length
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +73,16 @@ def load(name: str, data: str) -> Experiment:
     common = tuple(table.pop("set", ()))  # settings of every row
     rows = [replace(row, set=(*common, *row.set)) for row in rows]
     if each := table.pop("each", None):
-        rows = [_repeated(row, name, changes) for name, changes in each.items() for row in rows]
+        rows = [  # each row with these changes, beside its other row with the same ones
+            replace(
+                row,
+                name=f"{name}: {row.name}",
+                against=f"{name}: {row.against}" if row.against else row.against,
+                set=(*row.set, *changes),
+            )
+            for name, changes in each.items()
+            for row in rows
+        ]
     if sweep := table.pop("sweep", None):
         rows += _points(sweep, data)
     table["data"] = tuple(table.get("data", ()))
@@ -88,12 +93,6 @@ def check_data(experiment: Experiment, data: str) -> None:
     """Raise an error for a data set that the experiment is not for."""
     if experiment.data and data.removesuffix("-embedded") not in experiment.data:
         raise UnveilError(f"{experiment.name} is for {', '.join(experiment.data)}: give --data {experiment.data[0]}")
-
-
-def _repeated(row: Row, name: str, changes: list[str]) -> Row:
-    """The row with these changes, beside the row with the same ones."""
-    against = f"{name}: {row.against}" if row.against else row.against
-    return replace(row, name=f"{name}: {row.name}", against=against, set=(*row.set, *changes))
 
 
 def _points(sweep: dict[str, Any], data: str) -> list[Row]:
@@ -114,9 +113,8 @@ def scale(name: str, data: str) -> Scale:
         raise UnveilError(f"there is no scale '{name}'{suggest(name, table)}")
     if data not in table[name]:
         raise UnveilError(f"'{data}' is not available at the scale {name}{suggest(data, table[name])}")
-    values: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in table[name][data].items()
-    }
+    given = table[name][data]
+    values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
     return Scale(name=name, data=data, **values)
 
 

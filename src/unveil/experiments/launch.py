@@ -12,8 +12,7 @@ from unveil.errors import UnveilError
 from unveil.experiments.plan import Run, execute_run
 from unveil.own.engines import connected
 
-Attempt = Callable[[], None]
-"""Returns where a run has finished; raises its error where it failed."""
+Attempt = Callable[[], None]  # returns where a run has finished; raises its error where it failed
 
 
 def on_ray(

@@ -12,8 +12,8 @@ from unveil.errors import UnveilError
 from unveil.experiments.plan import Plan
 from unveil.metrics import clustering_accuracy, contingency
 from unveil.numerics import match_clusters
-from unveil.runs.reader import Run, load
-from unveil.runs.truth import read_truth
+from unveil.runs.map import threads
+from unveil.runs.reader import Run, load, read_truth
 
 POINTS, EXAMPLES = 2000, 8
 
@@ -39,7 +39,8 @@ def _draw_column(figure: Any, grid: Any, column: int, name: str, run: Run) -> No
     names, y = np.unique([truth[run.ids[row]] for row in rows], return_inverse=True)
     clusters = run.labels[rows]
     sample = rng.numpy(0, "map").permutation(len(rows))[:POINTS]
-    flat = TSNE(random_state=0, n_jobs=-1, metric="cosine").fit(np.asarray(run.features[np.sort(rows[sample])]))
+    x = np.asarray(run.features[np.sort(rows[sample])])
+    flat = TSNE(random_state=0, n_jobs=threads(len(x)), metric="cosine").fit(x)
     axes = figure.add_subplot(grid[0, column])
     axes.scatter(flat[:, 0], flat[:, 1], c=y[np.sort(sample)], cmap="tab20", s=3, linewidths=0)
     axes.set_title(f"{name}, ACC {100 * clustering_accuracy(y, clusters):.1f} %", fontsize=10)

@@ -1,7 +1,5 @@
 """Tables and figures of an experiment: on the terminal, as Markdown, CSV, LaTeX and PNG."""
 
-import csv
-import io
 import statistics
 from pathlib import Path
 
@@ -28,21 +26,16 @@ def cells(plan: Plan) -> list[list[str]]:
 
 def _filled(rows: list[list[str]]) -> list[int]:
     """The columns in which at least one row has something to say."""
-    return [
-        index
-        for index, title in enumerate(HEADER)
-        if title in ("", "seeds", "ACC %") or any(row[index] not in ("", NO_PAIRS) for row in rows)
-    ]
+    said = [any(row[index] not in ("", NO_PAIRS) for row in rows) for index in range(len(HEADER))]
+    return [index for index, title in enumerate(HEADER) if title in ("", "seeds", "ACC %") or said[index]]
 
 
 def _cells(line: Line) -> list[str]:
     effect = "" if line.effect is None else pm(*line.effect, sign=True)
     paper_effect = "" if line.paper_effect is None else f"{line.paper_effect:+.1f}"
     paper = "" if line.paper is None else pm(*line.paper)
-    other_scores = [
-        f"{line.mean[name]:.1f}" if name in line.mean else ""
-        for name in ("test_acc", "known_acc", "open_all", "open_old", "open_new")
-    ]
+    others = ("test_acc", "known_acc", "open_all", "open_old", "open_new")
+    other_scores = [f"{line.mean[name]:.1f}" if name in line.mean else "" for name in others]
     acc = pm(line.mean["acc"], line.spread.get("acc"))
     compared = [paper, line.against, effect, paper_effect, line.verdict]
     return [line.row.name, line.pairs, str(line.seeds), acc, *compared, *other_scores, f"{line.seconds:.0f}"]
@@ -82,17 +75,14 @@ def write(plan: Plan, folder: Path) -> list[Path]:
 
 
 def _csv(plan: Plan) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    scores = [f"{score}_{what}" for score in SCORES for what in ("mean", "std")]
-    writer.writerow(["row", "pairs", "seeds", *scores, "paper", "beside", "effect", "paper_effect", "p"])
+    scores, rows = [f"{score}_{what}" for score in SCORES for what in ("mean", "std")], []
     for line in summarize(plan):
         values = [d.get(s, "") for s in SCORES for d in (line.mean, line.spread)]  # in full: rounded once, where shown
         numbers = (None if line.effect is None else line.effect[0], line.paper_effect, line.chance)
         compared = ["" if number is None else number for number in numbers]
         paper = "" if line.paper is None else line.paper[0]
-        writer.writerow([line.row.name, line.pairs, line.seeds, *values, paper, line.against, *compared])
-    return text.getvalue()
+        rows.append([line.row.name, line.pairs, line.seeds, *values, paper, line.against, *compared])
+    return files.csv_text(["row", "pairs", "seeds", *scores, "paper", "beside", "effect", "paper_effect", "p"], rows)
 
 
 def _latex(plan: Plan) -> str:
@@ -130,8 +120,12 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
             axes.set_xscale("log")
     elif epochs:
         for line in lines:
-            runs = [record["acc_by_epoch"] for record in plan.records(line.row)]
-            axes.plot(*zip(*_mean_by_epoch(runs), strict=True), ".-", label=line.row.name)
+            accs: dict[int, list[float]] = {}
+            for epoch, acc in (point for record in plan.records(line.row) for point in record["acc_by_epoch"]):
+                accs.setdefault(int(epoch), []).append(100 * acc)
+            axes.plot(
+                sorted(accs), [statistics.fmean(accs[epoch]) for epoch in sorted(accs)], ".-", label=line.row.name
+            )
         for style, (name, values) in zip((":", "--"), plain_kmeans(plan).items(), strict=False):
             axes.axhline(statistics.fmean(values), linestyle=style, color="#808080", label=name)
         axes.set(xlabel="epochs of discovery", ylabel="ACC %")
@@ -152,11 +146,3 @@ def _plot(plan: Plan, path: Path) -> list[Path]:
     axes.grid(visible=True, alpha=0.3)
     files.write_with(path, lambda file: figure.savefig(file, dpi=110, format="png"))
     return [path]
-
-
-def _mean_by_epoch(runs: list[list[list[float]]]) -> list[tuple[int, float]]:
-    """(epoch, mean ACC in percent over the runs that have it)."""
-    values: dict[int, list[float]] = {}
-    for epoch, acc in (point for run in runs for point in run):
-        values.setdefault(int(epoch), []).append(100 * acc)
-    return [(epoch, statistics.fmean(accs)) for epoch, accs in sorted(values.items())]

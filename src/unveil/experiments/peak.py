@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 Call = Callable[[], object]
-CHUNK = 32
-"""Images of a convolution that is measured in pieces as well as in one: small pieces stay in the cache."""
+CHUNK = 32  # images of a convolution that is measured in pieces as well as in one: small pieces stay in the cache
 
 
 @dataclass(frozen=True)
@@ -35,11 +34,8 @@ def convolutions(part: nn.Module, x: Tensor, dtype: torch.dtype, repeats: int, *
     With `backward` the gradients count too: of the weights, and of the input of every layer but the first.
     """
     seen: list[tuple[nn.Conv2d, torch.Size]] = []
-    hooks = [
-        module.register_forward_pre_hook(lambda conv, given: seen.append((conv, given[0].shape)))
-        for module in part.modules()
-        if isinstance(module, nn.Conv2d)
-    ]
+    found = [module for module in part.modules() if isinstance(module, nn.Conv2d)]
+    hooks = [one.register_forward_pre_hook(lambda conv, given: seen.append((conv, given[0].shape))) for one in found]
     with torch.no_grad():
         part(x[:2].float())
     for hook in hooks:
@@ -60,10 +56,8 @@ def _convolution(conv: nn.Conv2d, x: Tensor, repeats: int, *, backward: bool, fi
         return F.conv2d(x, weight, None, conv.stride, conv.padding)
 
     pieces = [x[i : i + CHUNK] for i in range(0, len(x), CHUNK)]
-    forward = min(
-        *times(lambda: run(x), x.device, repeats),
-        *times(lambda: [run(piece) for piece in pieces], x.device, repeats),
-    )
+    in_pieces = times(lambda: [run(piece) for piece in pieces], x.device, repeats)
+    forward = min(*times(lambda: run(x), x.device, repeats), *in_pieces)
     name = f"convolution {conv.in_channels}-{conv.out_channels}, {x.shape[2]}x{x.shape[3]}, stride {conv.stride[0]}"
     rate = flops(lambda: run(x)) / forward
     if not backward:

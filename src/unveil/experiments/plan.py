@@ -38,8 +38,7 @@ class Run:
         return replace(self, record=self.record.resolve(), folder=self.folder.resolve())
 
     def done(self) -> Record | None:
-        record: Record | None = files.read_json(self.record) if self.record.exists() else None
-        return record
+        return files.read_json(self.record) if self.record.exists() else None
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,7 @@ class Plan:
     experiment: Experiment
     scale: Scale
     imbalance: float | None
-    folder: Path
-    """Directory of records, tables and pictures."""
+    folder: Path  # directory of records, tables and pictures
     runs: dict[str, list[Run]]
 
     @property
@@ -199,15 +197,13 @@ def execute_run(run: Run, store: Path, root: Path | None, console: Console | Non
 
     def make() -> None:
         record = run_recipe(run.settings, out=run.folder, stages=store, root=root, resume=True, console=console)
-        files.write_json(run.record, {**record, "acc_by_epoch": _acc_by_epoch(run.folder / "metrics.jsonl")})
+        history = run.folder / "metrics.jsonl"
+        rows = [json.loads(line) for line in history.read_text().splitlines()] if history.exists() else []
+        evaluated = [row for row in rows if "acc" in row and "epoch" in row]  # k-means has none
+        by_epoch = [(row["epoch"] + 1, row["acc"]) for row in evaluated]
+        files.write_json(run.record, {**record, "acc_by_epoch": by_epoch})
 
     claims.once(run.record, make)  # others, on other machines perhaps, may work on the same table
-
-
-def _acc_by_epoch(history: Path) -> list[tuple[int, float]]:
-    """(epochs that are over, ACC) wherever a training was evaluated."""
-    rows = [json.loads(line) for line in history.read_text().splitlines()] if history.exists() else []
-    return [(row["epoch"] + 1, row["acc"]) for row in rows if "acc" in row and "epoch" in row]  # k-means has none
 
 
 def total(estimates: Iterable[float | None], jobs: int = 1) -> str:

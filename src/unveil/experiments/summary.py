@@ -14,8 +14,7 @@ from unveil.methods.ranking import RankingSettings
 from unveil.methods.similarity import PairwiseSettings
 from unveil.settings import Settings
 
-SMALL = 0.5
-"""An effect in the paper of fewer points counts as none."""
+SMALL = 0.5  # an effect in the paper of fewer points counts as none
 NO_PAIRS = "–"
 SCORES = ("acc", "nmi", "test_acc", "known_acc", "open_all", "open_old", "open_new")
 
@@ -29,12 +28,9 @@ class Line:
     mean: dict[str, float]
     spread: dict[str, float]
     seconds: float
-    pairs: str
-    """Its rule for positive pairs."""
-    against: str = ""
-    """The row it is compared with."""
-    differences: tuple[float, ...] = ()
-    """To that row in percent, by seed."""
+    pairs: str  # its rule for positive pairs
+    against: str = ""  # the row it is compared with
+    differences: tuple[float, ...] = ()  # to that row in percent, by seed
     paper: tuple[float, float | None] | None = None
     paper_effect: float | None = None
 

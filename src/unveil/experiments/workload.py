@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from unveil import rng
 from unveil.data import cached_views as cached
 from unveil.data.items import Items
-from unveil.data.loader import Batch, Loader, Rows
+from unveil.data.loader import Batch, Loader
 from unveil.data.task import UNLABELED
 from unveil.data.views import Views, make_views
 from unveil.errors import UnveilError
@@ -115,7 +115,8 @@ def make_objective(model: Model, settings: Settings, device: torch.device) -> NC
     if not isinstance(config, NCLSettings):
         raise UnveilError(f"discovery.method is '{settings.discovery.method}': only ncl and ncl-hng can be measured")
     labels = np.repeat([0, UNLABELED], [config.queue_labeled or config.queue, config.queue])
-    context = Context(settings=config, seed=0, labels=labels, features=_no_features)
+    no_features = torch.zeros(0, model.encoder.dim)  # random data has none
+    context = Context(settings=config, seed=0, labels=labels, features=lambda rows: no_features)
     objective = make_method(settings.discovery.method, model, context)
     assert isinstance(objective, NCL)
     objective.to(device)
@@ -127,10 +128,6 @@ def make_objective(model: Model, settings: Settings, device: torch.device) -> NC
     y = torch.randint(model.known_head.out_features, (len(l),), generator=draw, device=device)
     objective.push(u, l, y)
     return objective
-
-
-def _no_features(rows: Rows) -> Tensor:
-    raise UnveilError("random data has no features")
 
 
 def random_cache(folder: Path, model: Model, source: Views, device: torch.device) -> cached.CachedViews:

@@ -6,8 +6,7 @@ Features need not be normalized: the losses do it. Second views and queues are c
 from unveil.losses.contrastive import neighborhood_contrastive, supervised_contrastive
 from unveil.losses.mixing import hard_negatives
 from unveil.losses.pairs import calibrated_threshold, cosine_pairs, nearest_pairs, ranking_pairs
-from unveil.losses.predictions import consistency, pairwise_bce, pairwise_kl
-from unveil.losses.rampup import sigmoid_rampup
+from unveil.losses.predictions import consistency, pairwise_bce, pairwise_kl, sigmoid_rampup
 from unveil.losses.transport import sinkhorn, swapped_prediction
 from unveil.losses.within_batch import batch_contrastive, mean_entropy
 

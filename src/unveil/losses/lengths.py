@@ -4,8 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-LARGE = 1e15
-"""Vectors with larger values are scaled down first: the squares of these would not fit float32."""
+LARGE = 1e15  # vectors with larger values are scaled down first: the squares of these would not fit float32
 
 
 def at_least_float32(x: Tensor) -> Tensor:

@@ -92,7 +92,11 @@ def _hard_negatives(
     with torch.no_grad():
         u = cosines_u.topk(k_easy, dim=1, largest=False, sorted=distinct).indices  # the easiest gets the first partner
         u = u.repeat(1, rounds)  # (B, rounds * k_easy)
-        l = _partners(batch, rounds, k_easy, stored_l, distinct, generator, cosines_u.device)  # noqa: E741
+        if distinct:  # a round is the beginning of a permutation, which is repeated where it is too short
+            order = torch.rand(batch, rounds, stored_l, generator=generator, device=u.device).argsort(dim=2)
+            l = order.repeat(1, 1, -(-k_easy // stored_l))[:, :, :k_easy].flatten(1)  # noqa: E741
+        else:
+            l = torch.randint(stored_l, u.shape, generator=generator, device=u.device)  # noqa: E741
         ul = pair_products(*queues, u, l) if products is None else _at(products, u, l)
         uu, ll = (1.0, 1.0) if squares is None else (squares[0][u], squares[1][l])
     return hardest_mixtures(cosines_u, cosines_l, u, l, ul, mixes=mixes, k_hard=k_hard, squares=(uu, ll))
@@ -132,25 +136,6 @@ def hardest_mixtures(
         scale = torch.cat(inverse_lengths, dim=1).gather(1, chosen)
         a, b = a.gather(1, pair), b.gather(1, pair)
     return (chosen_mu * za.gather(1, a) + (1 - chosen_mu) * zb.gather(1, b)) * scale
-
-
-def _partners(
-    batch: int,
-    rounds: int,
-    k_easy: int,
-    stored: int,
-    distinct: bool,
-    generator: torch.Generator | None,
-    device: torch.device,
-) -> Tensor:
-    """(B, rounds * k_easy): the labeled entry that each easy negative is mixed with, round after round.
-
-    With `distinct` a round is the beginning of a random permutation, which is repeated where it is too short.
-    """
-    if not distinct:
-        return torch.randint(stored, (batch, rounds * k_easy), generator=generator, device=device)
-    order = torch.rand(batch, rounds, stored, generator=generator, device=device).argsort(dim=2)
-    return order.repeat(1, 1, -(-k_easy // stored))[:, :, :k_easy].flatten(1)
 
 
 def _at(products: Tensor, u: Tensor, l: Tensor) -> Tensor:  # noqa: E741

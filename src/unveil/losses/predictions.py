@@ -1,5 +1,7 @@
 """Losses on the probabilities of a head: pairwise binary cross-entropy and consistency (Sec. 3.1)."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -15,9 +17,7 @@ def pairwise_bce(p: Tensor, q: Tensor, same: Tensor) -> Tensor:
     p, q: (B, C) probabilities of the two views; same: (B, B), true where a pair is assumed to share its class.
     """
     eps = _eps(p, q)
-    agreement = (
-        at_least_float32(p) @ at_least_float32(q).T
-    )  # (B, B): the probability that both views fall into one cluster
+    agreement = at_least_float32(p) @ at_least_float32(q).T  # (B, B): probability that both fall into one cluster
     if agreement.numel() == 0:
         return agreement.sum()
     likelihood = agreement.where(same.bool(), (1.0 - agreement).clamp_min(0.0))  # rounding may exceed 1
@@ -45,3 +45,11 @@ def consistency(p: Tensor, p_hat: Tensor) -> Tensor:
 
 def _eps(*predictions: Tensor) -> float:
     return HALF_EPS if any(one.dtype == torch.float16 for one in predictions) else EPS
+
+
+def sigmoid_rampup(epoch: float, length: float) -> float:
+    """exp(-5 (1 - t)²) with t = epoch / length clipped to [0, 1]; 1 when `length` is 0."""
+    if length <= 0:
+        return 1.0
+    t = min(max(epoch / length, 0.0), 1.0)
+    return math.exp(-5.0 * (1.0 - t) ** 2)

@@ -4,8 +4,7 @@ from torch import Tensor
 
 from unveil.losses.lengths import at_least_float32
 
-LARGEST = 1e25
-"""Larger logits count as this: their differences and sums would not fit float32."""
+LARGEST = 1e25  # larger logits count as this: their differences and sums would not fit float32
 
 
 def sinkhorn(cosines: Tensor, *, epsilon: float = 0.05, iterations: int = 3) -> Tensor:

@@ -20,7 +20,7 @@ from unveil.losses import (
 )
 from unveil.methods.method import Context, Method
 from unveil.models.model import Model
-from unveil.settings import MethodSettings, expect
+from unveil.settings import MethodSettings, at_least, expect, positive
 
 Pairs = Literal["cosine", "rank", "calibrated", "ranking"]
 
@@ -66,8 +66,8 @@ class BaselineSettings(BaseLossSettings):
 
     def __post_init__(self) -> None:
         expect(-1 <= self.threshold <= 1, f"threshold is {self.threshold}: give a cosine, from -1 to 1")
-        expect(self.rank_fraction > 0, f"rank_fraction is {self.rank_fraction}: give a positive number")
-        expect(self.ranking_top >= 1, f"ranking_top is {self.ranking_top}: give 1 or more")
+        positive(self, "rank_fraction")
+        at_least(self, ranking_top=1)
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,7 @@ def chosen_pairs(z_u: Tensor, z_l: Tensor, y: Tensor, config: BaselineSettings, 
 
 
 def base_losses(
-    model: Model,
-    config: BaseLossSettings,
-    out: Outputs,
-    same: Tensor,
-    epoch: int,
-    known_head: nn.Module | None = None,
+    model: Model, config: BaseLossSettings, out: Outputs, same: Tensor, epoch: int, known_head: nn.Module | None = None
 ) -> dict[str, Tensor]:
     """ℓ_base = ℓ_ce + ℓ_bce + ω(t) ℓ_mse (Eq. 5), with ℓ_ce as usual, without the factor 1/C_l of Eq. 1.
 
@@ -150,12 +145,10 @@ class Baseline(Method):
 
     def pairs_of(self, out: Outputs) -> Tensor:
         """The positive pairs of a batch."""
-        return self._chosen(out.z[out.labeled :], out.z[: out.labeled], out.y)
+        z_l, z_u = out.z[: out.labeled], out.z[out.labeled :]
+        return chosen_pairs(z_u, z_l, out.y, self.config, self.model.novel_head.out_features)
 
     def positive_pairs(self, z_u: Tensor, z_l: Tensor, y: Tensor, h_u: Callable[[], Tensor]) -> Tensor:
-        return self._chosen(z_u, z_l, y)
-
-    def _chosen(self, z_u: Tensor, z_l: Tensor, y: Tensor) -> Tensor:
         return chosen_pairs(z_u, z_l, y, self.config, self.model.novel_head.out_features)
 
     def advice_on_pairs(self) -> list[str]:

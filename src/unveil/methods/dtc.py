@@ -19,10 +19,9 @@ from unveil.losses import sigmoid_rampup
 from unveil.methods.baseline import ConsistencySettings
 from unveil.methods.method import Context, Method
 from unveil.models.model import Model
-from unveil.settings import MethodSettings, expect
+from unveil.settings import MethodSettings, at_least
 
-MOMENTUM = 0.6
-"""Weight of the past in the moving average of predictions."""
+MOMENTUM = 0.6  # weight of the past in the moving average of predictions
 PIECE = 4096  # items whose distances to all centers are computed together
 
 
@@ -39,8 +38,7 @@ class DTCSettings(ConsistencySettings):
     """Epochs between updates of the targets after the warm-up."""
 
     def __post_init__(self) -> None:
-        expect(self.warmup_epochs >= 0, f"warmup_epochs is {self.warmup_epochs}: give 0 or more")
-        expect(self.interval >= 1, f"interval is {self.interval}: give 1 or more epochs")
+        at_least(self, warmup_epochs=0, interval=1)
 
 
 class DTC(Method):
@@ -68,10 +66,9 @@ class DTC(Method):
         position = torch.full((len(context.labels),), -1)
         position[torch.from_numpy(context.unlabeled)] = torch.arange(items)
         self.register_buffer("position", position, persistent=False)  # of each row among the unlabeled ones
-        self.register_buffer("targets", torch.zeros(items, classes))
         averaged = items if self.config.variant in ("te", "tep") else 0
-        self.register_buffer("ensemble", torch.zeros(averaged, classes))
-        self.register_buffer("seen", torch.zeros(averaged, classes))
+        for name, rows in (("targets", items), ("ensemble", averaged), ("seen", averaged)):
+            self.register_buffer(name, torch.zeros(rows, classes))
         self.register_buffer("times", torch.zeros(averaged))  # how often a row has entered the average
 
     def trained(self) -> list[nn.Parameter]:

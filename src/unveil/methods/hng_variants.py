@@ -38,17 +38,7 @@ def variant(
         case "v1":  # the easiest negatives are removed
             return cosines.scatter(1, easy, float("-inf")), None
         case "v2":  # the easiest negatives are replaced by generated ones
-            hard = _hard_negatives(
-                cosines,
-                zl,
-                (queue_u, queue_l),
-                k_easy=k,
-                k_hard=config.k_hard,
-                rounds=rounds,
-                mixes=config.mixes,
-                generator=generator,
-                distinct=config.partners == "distinct",
-            )
+            hard = _hard_negatives(cosines, zl, (queue_u, queue_l), **config.mixing(k), generator=generator)
             return cosines.scatter(1, easy, float("-inf")), hard
         case "v3":  # labeled features, not mixed
             return cosines, zl.gather(1, drawn(k))

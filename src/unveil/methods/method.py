@@ -20,11 +20,9 @@ S = TypeVar("S", bound=MethodSettings)
 class Context:
     """What a discovery method may use besides its batches."""
 
-    settings: MethodSettings = field(default_factory=MethodSettings)
-    """An instance of the method's `Settings`."""
+    settings: MethodSettings = field(default_factory=MethodSettings)  # an instance of the method's `Settings`
     seed: int
-    labels: NDArray[np.int64]
-    """(n,): the known class of each row, or -1."""
+    labels: NDArray[np.int64]  # (n,): the known class of each row, or -1
     features: Callable[[Rows], Tensor]
     """Features of rows, without augmentation, by the current model, which is left in evaluation mode."""
     similarity: nn.Module | None = None
@@ -50,10 +48,8 @@ class Variation:
     """Other settings of a method that are worth a rehearsal on own data."""
 
     name: str
-    settings: Mapping[str, Any]
-    """Keys of the method's `Settings`."""
-    description: str
-    """Text that follows "training by METHOD" in messages."""
+    settings: Mapping[str, Any]  # keys of the method's `Settings`
+    description: str  # text that follows "training by METHOD" in messages
 
 
 class Method(nn.Module):

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from unveil import rng
-from unveil.data.loader import Batch
+from unveil.data.loader import Batch, Rows
 from unveil.losses.contrastive import _neighborhood_contrastive, _supervised_contrastive
 from unveil.losses.mixing import _hard_negatives
 from unveil.methods.baseline import Baseline, base_losses, encode_pair
@@ -34,12 +34,9 @@ MOST_PRODUCTS = 100_000_000
 class Negatives:
     """What a query is pushed away from."""
 
-    cosines: Tensor
-    """(B, M): cosines to the queue that take part in the loss."""
-    hard: Tensor | None = None
-    """(B, m): cosines to generated negatives."""
-    to_labeled: Tensor | None = None
-    """(B, M_l): cosines to the labeled queue, where they were computed."""
+    cosines: Tensor  # (B, M): cosines to the queue that take part in the loss
+    hard: Tensor | None = None  # (B, m): cosines to generated negatives
+    to_labeled: Tensor | None = None  # (B, M_l): cosines to the labeled queue, where they were computed
 
 
 class NCL(Baseline):
@@ -58,14 +55,13 @@ class NCL(Baseline):
         config = context.settings_as(NCLSettings)
         self.config, self.seed = config, context.seed
         dim = model.encoder.dim
-        sizes = (
-            min(config.queue, len(context.unlabeled)),
-            min(config.queue_labeled or config.queue, len(context.labeled)),
-        )
-        self.queue_u, self.queue_l = (
-            Queue(size, dim, rng.generator(context.seed, purpose) if config.queue_start == "random" else None)
-            for size, purpose in zip(sizes, ("unlabeled queue", "labeled queue"), strict=True)
-        )
+
+        def queue(most: int, rows: Rows, purpose: str) -> Queue:
+            draw = rng.generator(context.seed, purpose) if config.queue_start == "random" else None
+            return Queue(min(most, len(rows)), dim, draw)
+
+        self.queue_u = queue(config.queue, context.unlabeled, "unlabeled queue")
+        self.queue_l = queue(config.queue_labeled or config.queue, context.labeled, "labeled queue")
         self.k1 = self.neighbors(self.queue_u.size)
 
     def losses(self, batch: Batch) -> dict[str, Tensor]:
@@ -150,19 +146,17 @@ class NCLWithHNG(NCL):
         generator = rng.generator(self.seed, "hard negatives", batch.epoch, batch.step, device=z.device)
         if config.variant:
             return Negatives(*variant(z, cosines, *queues, config, self.k1, generator))
-        to_labeled = z @ queues[1].T
+        to_labeled, squares = z @ queues[1].T, None
+        if self.queue_u.starts_filled and not (self.queue_u.replaced and self.queue_l.replaced):
+            squares = queues[0].square().sum(dim=1), queues[1].square().sum(dim=1)  # random entries have other lengths
         hard = _hard_negatives(
             cosines,
             to_labeled,
             queues,
-            k_easy=k_easy,
-            k_hard=config.k_hard,
-            rounds=config.rounds,
-            mixes=config.mixes,
+            **config.mixing(k_easy),
             generator=generator,
-            distinct=config.partners == "distinct",
             products=None if self.products is None else self.products.filled(self.queue_u, self.queue_l),
-            squares=self._squares(),
+            squares=squares,
         )
         return Negatives(cosines, hard, to_labeled.detach())
 
@@ -171,9 +165,3 @@ class NCLWithHNG(NCL):
         if self.products is not None:
             known = None if to_labeled is None else to_labeled[-self.queue_u.size :]  # as many as the queue holds
             self.products.refresh(self.queue_u, self.queue_l, slots_u, slots_l, known)
-
-    def _squares(self) -> tuple[Tensor, Tensor] | None:
-        """|u|² and |l|² of the queue entries; None where all are 1."""
-        if not self.queue_u.starts_filled or (self.queue_u.replaced and self.queue_l.replaced):
-            return None
-        return self.queue_u.filled().square().sum(dim=1), self.queue_l.filled().square().sum(dim=1)

@@ -1,10 +1,10 @@
 """Settings of neighborhood contrastive learning and of hard negative generation, with the values of Sec. 4.1."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from unveil.methods.baseline import BaselineSettings
-from unveil.settings import expect
+from unveil.settings import at_least, expect, positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +40,8 @@ class NCLSettings(BaselineSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         expect(0 <= self.alpha <= 1, f"alpha is {self.alpha}: give a number from 0 to 1")
-        expect(self.temperature > 0, f"temperature is {self.temperature}: give a positive number")
-        expect(self.queue >= 1, f"queue is {self.queue}: give 1 or more")
-        for name, least in (("queue_labeled", 1), ("k1", 0)):
-            value = getattr(self, name)
-            expect(value is None or value >= least, f"{name} is {value}: give {least} or more, or none for the default")
+        positive(self, "temperature")
+        at_least(self, queue=1, queue_labeled=1, k1=0)
 
     def neighbors(self, stored: int, n_novel: int) -> int:
         """k1 = |M| / C_u / 2 unless the recipe says otherwise (Sec. 4.1)."""
@@ -73,13 +70,21 @@ class HNGSettings(NCLSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("k_easy", "k_hard", "rounds"):
-            expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
-        expect(
-            len(self.mixes) > 0 and all(0 < mu < 1 for mu in self.mixes),
-            f"mixes is {list(self.mixes)}: give numbers between 0 and 1",
-        )
+        at_least(self, k_easy=1, k_hard=1, rounds=1)
+        between = len(self.mixes) > 0 and all(0 < mu < 1 for mu in self.mixes)
+        expect(between, f"mixes is {list(self.mixes)}: give numbers between 0 and 1")
 
     def easy_negatives(self, stored: int, k1: int) -> int:
         """k2, reduced where it would include pseudo-positives."""
         return min(self.k_easy, stored - k1)
+
+    def mixing(self, k_easy: int) -> dict[str, Any]:
+        """What `losses.mixing` is told."""
+        distinct = self.partners == "distinct"
+        return {
+            "k_easy": k_easy,
+            "k_hard": self.k_hard,
+            "rounds": self.rounds,
+            "mixes": self.mixes,
+            "distinct": distinct,
+        }

@@ -15,10 +15,9 @@ from unveil.methods.baseline import BaseLossSettings, Outputs, base_losses, enco
 from unveil.methods.method import Context, Method
 from unveil.models.heads import linear_head
 from unveil.models.model import Model
-from unveil.settings import MethodSettings, expect
+from unveil.settings import MethodSettings, at_least
 
-PSEUDO = 0.05
-"""Final weight of the pseudo-labels, as published."""
+PSEUDO = 0.05  # final weight of the pseudo-labels, as published
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,7 @@ class RankingSettings(BaseLossSettings):
     """A pair is positive where this many largest features are in the same dimensions."""
 
     def __post_init__(self) -> None:
-        expect(self.ranking_top >= 1, f"ranking_top is {self.ranking_top}: give 1 or more")
+        at_least(self, ranking_top=1)
 
 
 class Ranking(Method):

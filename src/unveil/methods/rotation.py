@@ -22,7 +22,8 @@ class Rotation(Method):
         self.rotation_head = linear_head(dim, 4, rng.generator(config.seed, "rotation head"))
         self.project: nn.Module = nn.Identity()
         if config.views_weight:
-            self.project = _projection(dim, rng.generator(config.seed, "projection of views"))
+            draw, half = rng.generator(config.seed, "projection of views"), max(1, dim // 2)
+            self.project = nn.Sequential(linear_head(dim, dim, draw), nn.ReLU(), linear_head(dim, half, draw))
 
     @property
     def n_views(self) -> int:
@@ -76,7 +77,3 @@ def turned(x: Tensor, turns: Tensor) -> Tensor:
 
 def _channels_last(x: Tensor) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last)
-
-
-def _projection(dim: int, generator: torch.Generator) -> nn.Sequential:
-    return nn.Sequential(linear_head(dim, dim, generator), nn.ReLU(), linear_head(dim, max(1, dim // 2), generator))

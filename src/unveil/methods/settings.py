@@ -14,12 +14,11 @@ from unveil.methods.catalog import names, settings_class
 from unveil.settings import Discovery, MethodSettings
 from unveil.tables import Table, build, merge
 
+Given = Mapping[str, Any]
+
 
 def resolve(
-    name: str,
-    recipes: Sequence[tuple[str | None, Mapping[str, Any]]],
-    defaults: Mapping[str, Any],
-    overrides: Mapping[str, Any],
+    name: str, recipes: Sequence[tuple[str | None, Given]], defaults: Given, overrides: Given
 ) -> MethodSettings:
     """Settings of the method `name`.
 

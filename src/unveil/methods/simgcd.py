@@ -23,7 +23,7 @@ from unveil.methods.baseline import encode_pair
 from unveil.methods.method import Context, Method
 from unveil.models.heads import prototypes_of
 from unveil.models.model import Model
-from unveil.settings import MethodSettings, expect
+from unveil.settings import MethodSettings, at_least, expect, positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +52,8 @@ class SimGCDSettings(MethodSettings):
     def __post_init__(self) -> None:
         share = self.supervised_weight
         expect(0 <= share <= 1, f"supervised_weight is {share}: give a number from 0 to 1")
-        expect(self.entropy_weight >= 0, f"entropy_weight is {self.entropy_weight}: give 0 or more")
-        for name in ("temperature", "target_start", "target_end", "contrastive_temperature"):
-            expect(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: give a positive number")
-        expect(self.target_epochs >= 0, f"target_epochs is {self.target_epochs}: give 0 or more")
-        for name in ("hidden", "projection"):
-            value = getattr(self, name)
-            expect(value is None or value >= 1, f"{name} is {value}: give 1 or more")
+        at_least(self, entropy_weight=0, target_epochs=0, hidden=1, projection=1)
+        positive(self, "temperature", "target_start", "target_end", "contrastive_temperature")
 
     def target_temperature(self, epoch: int) -> float:
         """The temperature of the targets in an epoch, counted from 0."""
@@ -81,16 +76,11 @@ class SimGCD(Method):
         model.novel_head = prototypes_of(model.novel_head, config.temperature)
         model.comparable = True
         dim = model.encoder.dim
-        sizes = dim, config.hidden or 4 * dim, config.projection or max(1, dim // 2)
+        hidden, projection = config.hidden or 4 * dim, config.projection or max(1, dim // 2)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(rng.number(context.seed, "projection"))
-            self.project = nn.Sequential(
-                nn.Linear(sizes[0], sizes[1]),
-                nn.GELU(),
-                nn.Linear(sizes[1], sizes[1]),
-                nn.GELU(),
-                nn.Linear(*sizes[1:]),
-            )
+            first, second, last = nn.Linear(dim, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, projection)
+            self.project = nn.Sequential(first, nn.GELU(), second, nn.GELU(), last)
 
     def trained(self) -> list[nn.Parameter]:
         return [*self.model.trained(), *self.project.parameters()]

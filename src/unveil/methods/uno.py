@@ -22,7 +22,7 @@ from unveil.methods.baseline import encode_pair
 from unveil.methods.method import Context, Method
 from unveil.models.heads import Head, drawn, prototypes_of
 from unveil.models.model import Model
-from unveil.settings import MethodSettings, expect
+from unveil.settings import MethodSettings, at_least, positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +45,8 @@ class UNOSettings(MethodSettings):
     """Iterations of Sinkhorn-Knopp."""
 
     def __post_init__(self) -> None:
-        for name in ("heads", "hidden", "projection", "iterations"):
-            value = getattr(self, name)
-            expect(value is None or value >= 1, f"{name} is {value}: give 1 or more")
-        expect(self.overclustering >= 0, f"overclustering is {self.overclustering}: give 0 or more")
-        for name in ("temperature", "epsilon"):
-            expect(getattr(self, name) > 0, f"{name} is {getattr(self, name)}: give a positive number")
+        at_least(self, heads=1, hidden=1, projection=1, iterations=1, overclustering=0)
+        positive(self, "temperature", "epsilon")
 
 
 class UNO(Method):

@@ -45,17 +45,15 @@ HEADS = ("known_head.", "novel_head.")
 class Imported:
     """What was in a file."""
 
-    encoder: str
-    """The encoder it fits: resnet18 or resnet18-imagenet."""
-    heads: dict[str, int]
-    """Classes of each head that was kept, by name."""
-    ignored: tuple[str, ...]
-    """Names that belong to neither encoder nor heads."""
+    encoder: str  # the encoder it fits: resnet18 or resnet18-imagenet
+    heads: dict[str, int]  # classes of each head that was kept, by name
+    ignored: tuple[str, ...]  # names that belong to neither encoder nor heads
 
 
 def import_checkpoint(source: Path, target: Path, *, heads: bool = True) -> Imported:
     """Write the weights of a published checkpoint as a safetensors file for `encoder.weights`."""
-    state = {ours(name): value.contiguous().float() for name, value in _read(source).items() if _is_weight(value)}
+    tensors = {name: value for name, value in _read(source).items() if isinstance(value, Tensor)}
+    state = {ours(name): value.contiguous().float() for name, value in tensors.items() if value.is_floating_point()}
     first = state.get("trunk.0.0.conv.weight")
     if first is None or first.ndim != 4:
         raise UnveilError(f"{source} has no first convolution 'conv1': give a ResNet-18 of AutoNovel or NCL")
@@ -102,7 +100,3 @@ def _read(source: Path) -> Mapping[str, Any]:
     if not isinstance(content, Mapping) or not all(isinstance(name, str) for name in content):
         raise UnveilError(f"{source} holds no weights by name: save the state_dict() of a model, with torch.save")
     return content
-
-
-def _is_weight(value: object) -> bool:
-    return isinstance(value, Tensor) and value.is_floating_point()

@@ -18,8 +18,7 @@ class Encoder(nn.Module):
 
     config: settings.Encoder | None = None
     """The settings it was built from; None for an encoder that was not made by `build_encoder`."""
-    shape: tuple[int, ...] = ()
-    """Shape of an input item."""
+    shape: tuple[int, ...] = ()  # shape of an input item
 
     def __init__(self, trunk: nn.Module, tail: nn.Module, dim: int) -> None:
         super().__init__()
@@ -51,15 +50,13 @@ def _parts(config: settings.Encoder, shape: tuple[int, ...]) -> tuple[nn.Module,
         case "resnet18-imagenet":
             return resnet(shape[0], kind="imagenet")
         case "compact":
-            side = config.space_to_depth
+            side, blocks, strides = config.space_to_depth, config.blocks, config.strides
             if shape[1] % side or shape[2] % side:
                 raise UnveilError(
                     f"images of {shape[1]}x{shape[2]} do not divide into squares of {side}: "
                     "set encoder.space_to_depth=1, or for image files another augment.size"
                 )
-            return resnet(
-                shape[0], width=config.width, blocks=config.blocks, strides=config.strides, space_to_depth=side
-            )
+            return resnet(shape[0], width=config.width, blocks=blocks, strides=strides, space_to_depth=side)
         case "mlp":
             trunk = nn.Sequential(nn.Flatten(), *_dense(math.prod(shape), config.width))
             return trunk, nn.Sequential(*_dense(config.width, config.width)), config.width

@@ -33,9 +33,8 @@ class ProjectedPrototypes(nn.Module):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.hidden, self.projection, self.temperature = hidden, projection, temperature
-        self.project = nn.Sequential(
-            nn.Linear(in_features, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, projection)
-        )
+        first, last = nn.Linear(in_features, hidden), nn.Linear(hidden, projection)
+        self.project = nn.Sequential(first, nn.BatchNorm1d(hidden), nn.ReLU(), last)
         self.prototypes = Prototypes(projection, out_features, temperature)
 
     def forward(self, z: Tensor) -> Tensor:
@@ -45,6 +44,13 @@ class ProjectedPrototypes(nn.Module):
 
 Head = nn.Linear | Prototypes | ProjectedPrototypes | NeighborVote
 """Whatever turns features (B, D) into logits (B, C); all have `in_features` and `out_features`."""
+KINDS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "linear": (nn.Linear, ()),
+    "prototypes": (Prototypes, ("temperature",)),
+    "projected prototypes": (ProjectedPrototypes, ("hidden", "projection", "temperature")),
+    "neighbor vote": (NeighborVote, ("rows", "neighbors")),
+}
+"""The kinds of heads in saved models, and what each is made from beside its sizes."""
 
 
 class Heads(nn.Module):
@@ -97,22 +103,14 @@ def drawn(seed: int, description: Mapping[str, Any]) -> Head:
 
 def describe_head(head: nn.Module) -> dict[str, Any]:
     """Kind and sizes of a head, for a JSON file."""
-    match head:
-        case nn.Linear():
-            return {"kind": "linear", "inputs": head.in_features, "classes": head.out_features}
-        case Prototypes():
+    for kind, (head_class, names) in KINDS.items():
+        if isinstance(head, head_class):
             sizes = {"inputs": head.in_features, "classes": head.out_features}
-            return {"kind": "prototypes", **sizes, "temperature": head.temperature}
-        case ProjectedPrototypes():
-            sizes = {"inputs": head.in_features, "classes": head.out_features}
-            inner = {"hidden": head.hidden, "projection": head.projection}
-            return {"kind": "projected prototypes", **sizes, **inner, "temperature": head.temperature}
-        case NeighborVote():
-            sizes = {"inputs": head.in_features, "classes": head.out_features}
-            return {"kind": "neighbor vote", **sizes, "rows": len(head.points), "neighbors": head.neighbors}
+            values = {name: len(head.points) if name == "rows" else getattr(head, name) for name in names}
+            return {"kind": kind, **sizes, **values}
     raise UnveilError(
         f"a head of type {type(head).__name__} cannot be saved: use one of the kinds in unveil/models/heads.py, or "
-        "enter the new one there in `describe_head` and `build_head`"
+        "enter the new one there in `KINDS`"
     )
 
 
@@ -120,16 +118,9 @@ def build_head(description: Mapping[str, Any]) -> Head:
     """A fresh head from what `describe_head` gave."""
     values = dict(description)
     kind, sizes = values.pop("kind"), (values.pop("inputs"), values.pop("classes"))
-    match kind:
-        case "linear":
-            return nn.Linear(*sizes, **values)
-        case "prototypes":
-            return Prototypes(*sizes, **values)
-        case "projected prototypes":
-            return ProjectedPrototypes(*sizes, **values)
-        case "neighbor vote":
-            return NeighborVote(*sizes, **values)
-    raise UnveilError(f"unknown kind of head '{kind}'")
+    if kind not in KINDS:
+        raise UnveilError(f"unknown kind of head '{kind}'")
+    return KINDS[kind][0](*sizes, **values)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()

@@ -17,15 +17,12 @@ from torch import Tensor, nn
 from unveil import checksums, files, rng, settings
 from unveil.errors import DamagedError, UnveilError
 from unveil.models.encoder import Encoder, build_encoder
-from unveil.models.freeze import frozen
 from unveil.models.heads import Head, Heads, describe_head, drawn
-from unveil.models.resnet import at_least_float32
+from unveil.models.resnet import at_least_float32, frozen
 from unveil.tables import build
 
-CHUNK = 16
-"""Images that go through the frozen trunk at a time on a CPU: their activations stay in its cache."""
-FORMAT = 1
-"""Version of the file format; files of newer versions are refused."""
+CHUNK = 16  # images that go through the frozen trunk at a time on a CPU: their activations stay in its cache
+FORMAT = 1  # version of the file format; files of newer versions are refused
 KEY = "unveil model"
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

@@ -80,12 +80,7 @@ class Products(nn.Module):
         torch.mm(queue_u.features, queue_l.features.T, out=self.block)
 
     def refresh(
-        self,
-        queue_u: Queue,
-        queue_l: Queue,
-        slots_u: list[slice],
-        slots_l: list[slice],
-        stored: Tensor | None = None,
+        self, queue_u: Queue, queue_l: Queue, slots_u: list[slice], slots_l: list[slice], stored: Tensor | None = None
     ) -> None:
         """Bring rows `slots_u` and columns `slots_l` up to date.
 

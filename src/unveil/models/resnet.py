@@ -4,12 +4,14 @@ Three forms share this file: the paper's ResNet-18 for 32x32 images, the ResNet-
 for machines without an accelerator.
 """
 
+import copy
 from collections.abc import Sequence
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 
 
 class ConvBN(nn.Module):
@@ -91,10 +93,8 @@ def groups(
     built, inputs = [], width
     for index, (count, stride) in enumerate(zip(blocks, strides, strict=True)):
         outputs = width * 2**index
-        layers = [
-            Block(inputs if i == 0 else outputs, outputs, stride if i == 0 else 1, shortcut) for i in range(count)
-        ]
-        built.append(nn.Sequential(*layers))
+        later = [Block(outputs, outputs, 1, shortcut) for _ in range(count - 1)]
+        built.append(nn.Sequential(Block(inputs, outputs, stride, shortcut), *later))
         inputs = outputs
     return built
 
@@ -112,3 +112,23 @@ def resnet(
     *lower, last = groups(width, blocks, strides, "conv" if kind == "imagenet" else "pad")
     trunk = nn.Sequential(stem(channels, width, kind, space_to_depth), *lower)
     return trunk, nn.Sequential(last, Pool()), width * 2 ** (len(blocks) - 1)
+
+
+def frozen(trunk: nn.Module, precision: torch.dtype = torch.float32) -> nn.Module:
+    """A copy of the trunk for inference alone, with its weights in `precision` once and for all."""
+    trunk = copy.deepcopy(trunk).eval().requires_grad_(False)
+    _fold(trunk)
+    return channels_last(trunk.to(precision))
+
+
+def _fold(module: nn.Module) -> None:
+    for name, child in module.named_children():
+        if isinstance(child, ConvBN):
+            setattr(module, name, fuse_conv_bn_eval(child.conv, child.norm))
+        else:
+            _fold(child)
+    if isinstance(module, nn.Sequential):
+        for index in range(len(module) - 1):
+            linear, norm = module[index], module[index + 1]
+            if isinstance(linear, nn.Linear) and isinstance(norm, nn.BatchNorm1d):
+                module[index], module[index + 1] = fuse_linear_bn_eval(linear, norm), nn.Identity()

@@ -17,36 +17,26 @@ from unveil.numerics import Labels, Matrix, match_clusters, typicality, unit_row
 from unveil.review.corrections import REJECTED, State
 from unveil.review.decisions import folded_labels
 
-NEIGHBORS = 15
-"""Neighbors of an item that vote on its class."""
-PLACED = 3.0
-"""Votes of an item that a person placed or labeled, where others have one."""
-STAY = 0.3
-"""Votes of an item for its own class, as a share of all."""
+NEIGHBORS = 15  # neighbors of an item that vote on its class
+PLACED = 3.0  # votes of an item that a person placed or labeled, where others have one
+STAY = 0.3  # votes of an item for its own class, as a share of all
 ROUNDS = 5
 SHRINKAGE = 1.0
-ROWS = 50_000
-"""With more items than this nobody votes again: it would take too long."""
+ROWS = 50_000  # with more items than this nobody votes again: it would take too long
 
 
 @dataclass(frozen=True)
 class Corrections:
     """Corrections of a review, to be used in a new run."""
 
-    labels: Mapping[str, str]
-    """Labels of new items by their id."""
-    rejected: Mapping[str, str]
-    """Ids of items that were rejected from a class, and that class."""
-    confidence: Mapping[str, float]
-    """How sure those labels are, by id: naming a class does not make its items right."""
-    unnamed: tuple[str, ...]
-    """Classes of `labels` that have no name yet: they are novel classes still."""
+    labels: Mapping[str, str]  # labels of new items by their id
+    rejected: Mapping[str, str]  # ids of items that were rejected from a class, and that class
+    confidence: Mapping[str, float]  # how sure those labels are, by id: naming a class does not make its items right
+    unnamed: tuple[str, ...]  # classes of `labels` that have no name yet: they are novel classes still
     clusters: Mapping[str, str]
     """The clusters of all other new items by id: clusters that are discovered again keep these names."""
-    taken: tuple[str, ...]
-    """Names that no other cluster may get."""
-    source: str
-    """Path of the reviewed run, and a hash of its review."""
+    taken: tuple[str, ...]  # names that no other cluster may get
+    source: str  # path of the reviewed run, and a hash of its review
 
 
 def decided(state: State) -> set[int]:

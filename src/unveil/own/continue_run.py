@@ -53,9 +53,8 @@ def from_review(run: Path) -> tuple[Corrections, int]:
     state = current_state(original)
     about, labels = decided(state), steered_labels(state)
     if not about and not state.by_hand.any():
-        raise UnveilError(
-            f"the review of {run} says nothing about its clusters: name some first, with `unveil review {run}`"
-        )
+        advice = f"name some first, with `unveil review {run}`"
+        raise UnveilError(f"the review of {run} says nothing about its clusters: {advice}")
     names = {cluster: state.name(cluster) for cluster in state.meanings}
     new = [row for row in range(len(labels)) if original.new[row]]
     is_known = [row for row in new if not state.is_novel(int(labels[row]))]

@@ -6,33 +6,89 @@ All of them call the same function for each shard, `do_shard`.
 import logging
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from unveil.data.shards import Shard
+from unveil import files
+from unveil.data.items import Items
+from unveil.data.shards import Piece, Shard
 from unveil.errors import UnveilError
 from unveil.files import clear_leftovers
-from unveil.own.shard_jobs import Finished, Job, Worker, do_shard
 
-RESTARTS = 3
-"""How often workers that were killed are replaced without any shard being finished in between."""
-_WORKER: list[Worker] = []
-"""The worker of this process."""
+
+@dataclass(frozen=True)
+class Finished:
+    """A shard that is done."""
+
+    name: str
+    rows: int
+    unreadable: int
+    seconds: float  # 0: it was done before
+
+
+class Job(Protocol):
+    """What is done to every shard. It is sent to the workers, each of which loads what it needs once."""
+
+    def __call__(self, piece: Piece, given: str) -> Any:
+        """A pyarrow table with a row for each id."""
+        ...
+
+    def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
+        """Items and ids of a file that is no array of vectors."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What the results depend on, for the manifest."""
+        ...
+
+
+def do_shard(job: Job, shard: Shard, out: Path) -> Finished:
+    """Write the result of a shard, unless it is there."""
+    import pyarrow.parquet as pq
+
+    target, begun, writer = out / f"{shard.name}.parquet", time.monotonic(), None
+    if target.exists():
+        return counted(target, 0.0)
+    with files.replacing(target) as temporary:
+        try:
+            for piece in shard.pieces(job.read):
+                table = job(piece, str(shard.paths[0]))
+                writer = writer or pq.ParquetWriter(temporary, table.schema, compression="zstd")
+                writer.write_table(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            raise UnveilError(f"{shard.paths[0]} is empty: expected at least one row; remove the file")
+    return counted(target, time.monotonic() - begun)
+
+
+def counted(path: Path, seconds: float) -> Finished:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path)
+    column = file.schema_arrow.names[1]  # label or vector: null where an item could not be read
+    nulls = sum(batch.column(0).null_count for batch in file.iter_batches(columns=[column]))
+    return Finished(path.stem, file.metadata.num_rows, nulls, seconds)
+
+
+RESTARTS = 3  # how often workers that were killed are replaced without any shard being finished in between
+_JOB: list[Job] = []  # what this process does, with what it has loaded
 
 
 def local(job: Job, shards: list[Shard], out: Path, workers: int, address: str | None) -> Iterator[Finished]:
     """In this process, or in `workers` others; shards of a worker that was killed are done again."""
     clear_leftovers(out)
     if workers == 1:
-        worker = job.worker() if shards else None
         for shard in shards:
-            assert worker is not None
             with _one_blas_thread():
-                done = do_shard(worker, shard, out)
+                done = do_shard(job, shard, out)
             yield done
         return
     left, attempts = {shard.name: shard for shard in shards}, RESTARTS
@@ -73,11 +129,11 @@ def _start(job: Job, threads: int) -> None:
 
     torch.set_num_threads(threads)
     _one_blas_thread()  # for the life of the process
-    _WORKER[:] = [job.worker()]
+    _JOB[:] = [job]
 
 
 def _do(shard: Shard, out: Path) -> Finished:
-    return do_shard(_WORKER[0], shard, out)
+    return do_shard(_JOB[0], shard, out)
 
 
 def on_ray(job: Job, shards: list[Shard], out: Path, workers: int, address: str | None) -> Iterator[Finished]:
@@ -98,55 +154,45 @@ def on_ray(job: Job, shards: list[Shard], out: Path, workers: int, address: str 
 
 
 class _RayWorker:
-    """An actor: it makes its worker once, and then does a shard for each row."""
+    """An actor: it does a shard for each row."""
 
     def __init__(self, where: Any) -> None:
         import ray
 
         self.job, self.shards, self.out = ray.get(where) if isinstance(where, ray.ObjectRef) else where
-        self.worker = self.job.worker()
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         try:
-            return {**asdict(do_shard(self.worker, self.shards[int(row["index"])], self.out)), "error": ""}
+            return {**asdict(do_shard(self.job, self.shards[int(row["index"])], self.out)), "error": ""}
         except UnveilError as error:  # a mistake of the input: no actor would do better
             return {**asdict(Finished("", 0, 0, 0.0)), "error": str(error)}
 
 
-class connected:  # noqa: N801 (a context, read as a verb)
+@contextmanager
+def connected(address: str | None, workers: int) -> Iterator[Any]:
     """Ray, connected to the cluster at `address`, or to one of `workers` CPUs that is started for the block."""
-
-    def __init__(self, address: str | None, workers: int) -> None:
-        self.address, self.workers = address, workers
-
-    def __enter__(self) -> Any:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-        os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine is slow to start it
-        try:
-            import ray
-            import ray.data
-        except ImportError:
-            raise UnveilError("the engine ray needs Ray: pip install 'unveil[ray]'") from None
-        options: dict[str, Any] = {"address": self.address}
-        if self.address is None:
-            options = {"num_cpus": self.workers, "include_dashboard": False}
-        try:
-            ray.init(log_to_driver=False, configure_logging=True, logging_level=logging.ERROR, **options)
-        except Exception as error:  # Ray raises plain ones too
-            where = "here: try again when the machine is less busy" if self.address is None else f"at {self.address}"
-            raise UnveilError(f"Ray could not be started {where} ({str(error).splitlines()[0]})") from None
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
-        context.verbose_progress = False
-        return ray
-
-    def __exit__(self, *_: object) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")  # a busy machine is slow to start it
+    try:
         import ray
-
+        import ray.data
+    except ImportError:
+        raise UnveilError("the engine ray needs Ray: pip install 'unveil[ray]'") from None
+    options: dict[str, Any] = {"address": address}
+    if address is None:
+        options = {"num_cpus": workers, "include_dashboard": False}
+    try:
+        ray.init(log_to_driver=False, configure_logging=True, logging_level=logging.ERROR, **options)
+    except Exception as error:  # Ray raises plain ones too
+        where = "here: try again when the machine is less busy" if address is None else f"at {address}"
+        raise UnveilError(f"Ray could not be started {where} ({str(error).splitlines()[0]})") from None
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = context.verbose_progress = False
+    try:
+        yield ray
+    finally:
         ray.shutdown()
 
 
-ENGINES: dict[str, Callable[[Job, list[Shard], Path, int, str | None], Iterator[Finished]]] = {
-    "local": local,
-    "ray": on_ray,
-}
+Engine = Callable[[Job, list[Shard], Path, int, str | None], Iterator[Finished]]
+ENGINES: dict[str, Engine] = {"local": local, "ray": on_ray}

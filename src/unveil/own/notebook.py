@@ -26,8 +26,7 @@ from unveil.runs.reader import Run, load
 class NotebookDisplay:
     """Methods of the estimator that show its result."""
 
-    _folder: Path | None = None
-    """Where the estimator was saved or loaded from."""
+    _folder: Path | None = None  # where the estimator was saved or loaded from
 
     def show(self, X: Any = None, *, height: int = 760) -> Any:  # noqa: N803
         """The report with gallery and map, to be displayed in a notebook; it needs nothing from elsewhere.
@@ -41,24 +40,15 @@ class NotebookDisplay:
 
     def plot_map(self, ax: Any = None) -> Any:
         """All items in two dimensions, in the colors of the report; returns the matplotlib axes."""
-        from unveil.pages import notebook
-
-        with self._as_run(None) as run:
-            return notebook.plot_map(run, ax)
+        return self._plot("plot_map", ax)
 
     def plot_sizes(self, ax: Any = None) -> Any:
         """The sizes of the novel classes as bars; returns the matplotlib axes."""
-        from unveil.pages import notebook
-
-        with self._as_run(None) as run:
-            return notebook.plot_sizes(run, ax)
+        return self._plot("plot_sizes", ax)
 
     def plot_confidence(self, ax: Any = None) -> Any:
         """How sure the labels of new items are, as a histogram; returns the matplotlib axes."""
-        from unveil.pages import notebook
-
-        with self._as_run(None) as run:
-            return notebook.plot_confidence(run, ax)
+        return self._plot("plot_confidence", ax)
 
     def plot_classes_estimate(self, ax: Any = None) -> Any:
         """The estimated number of novel classes, its interval and its criteria; returns the matplotlib axes."""
@@ -90,6 +80,12 @@ class NotebookDisplay:
                 name = classes[index] if kept or meaning.known is not None else state.name(cluster)
             labels[state.labels == cluster] = name
         return labels
+
+    def _plot(self, name: str, ax: Any) -> Any:
+        from unveil.pages import notebook
+
+        with self._as_run(None) as run:
+            return getattr(notebook, name)(run, ax)
 
     @contextmanager
     def _as_run(self, items: Any) -> Iterator[Run]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from unveil.data.items import Items
+from unveil.data.items import Items, Rows, Vectors
 from unveil.data.known_new import read_new
 from unveil.data.sheets import Columns
 from unveil.discovery.forecast import Forecast
@@ -25,11 +25,9 @@ class Labels:
     """Labels of the items that can be read."""
 
     label: list[str]
-    kind: list[str]
-    """known, novel or neither."""
+    kind: list[str]  # known, novel or neither
     confidence: NDArray[np.float32]
-    readable: NDArray[np.bool_]
-    """(n,): which of the items these are."""
+    readable: NDArray[np.bool_]  # (n,): which of the items these are
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,8 @@ class Labeler:
     """
 
     predictor: Predictor
-    classes: list[tuple[str, str]]
-    """Name and kind of each class."""
-    names: tuple[str, ...]
-    """The columns that the items of the run had."""
+    classes: list[tuple[str, str]]  # name and kind of each class
+    names: tuple[str, ...]  # the columns that the items of the run had
     columns: Columns
     coverage: float | None = None
     forecast: Forecast | None = None
@@ -81,15 +77,15 @@ class Labeler:
         found, confidence = list[tuple[str, str]](), [np.zeros(0, dtype=np.float32)]
         for space in self.predictor.spaces(encoded):
             best, certainty = self._best(space, class_of)
-            unlike = self._unlike(space)
+            unlike = np.zeros(len(space), dtype=bool)
+            if self.coverage is not None:
+                unlike = self.predictor.unlikeness(space) > self.coverage
             found += [(NEITHER, NEITHER) if far else different[one] for one, far in zip(best, unlike, strict=True)]
             confidence.append(certainty)
         label, kind = [name for name, _ in found], [kind for _, kind in found]
         return Labels(label, kind, np.concatenate(confidence), readable)
 
-    def _best(
-        self, space: NDArray[np.float32], class_of: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def _best(self, space: Vectors, class_of: Rows) -> tuple[Rows, Vectors]:
         """The most likely class of each row, and how likely it is; `class_of`: which class a cluster belongs to."""
         if self.forecast is None:
             p = summed(self.predictor.probabilities(space), class_of)
@@ -97,11 +93,6 @@ class Labeler:
         p, certainty = self.predictor.novel(space)
         first = 0 if self.predictor.known_in_unlabeled else self.predictor.n_known
         return class_of[first + p.argmax(axis=1)], self.forecast.calibrated(certainty)
-
-    def _unlike(self, space: NDArray[np.float32]) -> NDArray[np.bool_]:
-        if self.coverage is None:
-            return np.zeros(len(space), dtype=bool)
-        return self.predictor.unlikeness(space) > self.coverage
 
 
 def predict_run(
@@ -116,14 +107,9 @@ def predict_run(
     labeler = Labeler.load(run, coverage=coverage, embeddings=embeddings)
     items, ids = labeler.read(inputs)
     labels = labeler(items, str(inputs), console or Console(stderr=True, markup=False))
-    rows = zip(
-        (ids[row] for row in np.flatnonzero(labels.readable)),
-        labels.label,
-        labels.kind,
-        (f"{one:.4f}" for one in labels.confidence),
-        strict=True,
-    )
-    return list(rows), [ids[row] for row in np.flatnonzero(~labels.readable)]
+    read, unread = ([ids[row] for row in np.flatnonzero(chosen)] for chosen in (labels.readable, ~labels.readable))
+    confidence = (f"{one:.4f}" for one in labels.confidence)
+    return list(zip(read, labels.label, labels.kind, confidence, strict=True)), unread
 
 
 def class_kinds(run: Path) -> list[tuple[str, str]]:

@@ -41,8 +41,7 @@ from unveil.runs.writer import write
 from unveil.settings import Settings
 from unveil.storage import Storage, identity, locked
 
-MOST_KNOWN = 5000
-"""Labeled items of a data set that are kept in the run directory beside the unlabeled ones."""
+MOST_KNOWN = 5000  # labeled items of a data set that are kept in the run directory beside the unlabeled ones
 KMEANS_INPUT_VALUES = 30_000_000
 """k-means on the inputs is skipped if they have more values than this: it would take too long."""
 
@@ -203,20 +202,14 @@ class _Run:
     """One run: task, settings and the directory to write."""
 
     settings: Settings
-    task: Task
-    """The task with encoded items."""
-    shown: Task
-    """The task with the original items."""
-    truth: Truth | None = None
-    """The true classes, for scores; None: there are no scores."""
-    true_labels: Mapping[str, str] | None = None
-    """The true class of new items by id, where it is known."""
+    task: Task  # the task with encoded items
+    shown: Task  # the task with the original items
+    truth: Truth | None = None  # the true classes, for scores; None: there are no scores
+    true_labels: Mapping[str, str] | None = None  # the true class of new items by id, where it is known
     preparation: Preparation
     source: dict[str, Any]
-    rows: Rows
-    """The rows that the run directory holds: those that came with a label first."""
-    new: NDArray[np.bool_]
-    """(n,): rows of the task that came without a label; a review may have given them one since."""
+    rows: Rows  # the rows that the run directory holds: those that came with a label first
+    new: NDArray[np.bool_]  # (n,): rows of the task that came without a label; a review may have given them one since
     storage: Storage
     console: Console
 

@@ -19,8 +19,7 @@ from unveil.errors import UnveilError
 
 SAMPLE = MOST_ROWS // 2
 """Known rows, and new rows, that are taken of input in shards: as many of each as a fit on vectors trains on."""
-FEW = 20
-"""A class with fewer rows than this in a sample may be missed."""
+FEW = 20  # a class with fewer rows than this in a sample may be missed
 
 
 def read_task_or_sample(known: Path, new: Path | None, columns: Columns = USUAL, sample: int | None = None) -> Task:
@@ -84,15 +83,16 @@ def _sample_new(new: Path, most: int) -> tuple[Task, list[str]]:
         raise UnveilError(f"KNOWN is a folder of array or table files, and {new} is not: give such a folder as NEW too")
     shards = find_shards(new)
     counts = np.array([shard.count() for shard in shards])
+    ends = np.cumsum(counts) * min(most, int(counts.sum())) // max(1, int(counts.sum()))
+    shares = np.diff(ends, prepend=0)  # of each shard in proportion to its rows, all together exactly `most`
     parts = [
         np.sort(rng.numpy(0, "sample of new shards", index).choice(count, share, replace=False))
-        for index, (count, share) in enumerate(zip(counts, _shares(counts, most), strict=True))
+        for index, (count, share) in enumerate(zip(counts, shares, strict=True))
     ]
     vectors, ids, _ = _taken(shards, parts)
     total, taken = int(counts.sum()), len(vectors)
-    task = Task(
-        name=new.stem, items=Items.of(vectors), ids=ids, labels=np.full(taken, UNLABELED, dtype=np.int64), known=()
-    )
+    labels = np.full(taken, UNLABELED, dtype=np.int64)
+    task = Task(name=new.stem, items=Items.of(vectors), ids=ids, labels=labels, known=())
     if taken == total:
         return task, []
     note = (
@@ -100,13 +100,6 @@ def _sample_new(new: Path, most: int) -> tuple[Task, list[str]]:
         f"proportion to its rows: a class with fewer than {100 * FEW / taken:.2g} % of the rows may be missed"
     )
     return task, [note]
-
-
-def _shares(counts: Rows, most: int) -> Rows:
-    """How many of `most` rows are taken of each shard: in proportion to their rows, all together exactly `most`."""
-    most = min(most, int(counts.sum()))
-    ends = np.cumsum(counts) * most // max(1, int(counts.sum()))
-    return np.diff(ends, prepend=0)
 
 
 def _taken(shards: Sequence[Shard], parts: Sequence[Rows]) -> tuple[Vectors, tuple[str, ...], Rows]:

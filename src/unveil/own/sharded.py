@@ -6,6 +6,7 @@ goes on with the shards that are missing, and a shard that two workers did is th
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +22,8 @@ from unveil.encoders import registry
 from unveil.encoders.stored import Embedding
 from unveil.errors import UnveilError
 from unveil.own import engines
+from unveil.own.engines import Finished, Job, counted
 from unveil.own.predict_run import Labeler, class_kinds
-from unveil.own.shard_jobs import Finished, Job, Worker, counted
 from unveil.settings import Machine
 from unveil.storage import fingerprint_file, identity
 
@@ -41,9 +42,9 @@ class Labeling:
     device: str = "auto"
     of_the_run: bool = False
 
-    def worker(self) -> Worker:
-        labeler = Labeler.load(self.run, coverage=self.coverage, device=self.device, of_the_run=self.of_the_run)
-        return _Labels(labeler)
+    @cached_property
+    def labeler(self) -> Labeler:
+        return Labeler.load(self.run, coverage=self.coverage, device=self.device, of_the_run=self.of_the_run)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -52,11 +53,6 @@ class Labeling:
             "coverage": self.coverage,
             "of_the_run": self.of_the_run,
         }
-
-
-@dataclass(frozen=True)
-class _Labels:
-    labeler: Labeler
 
     def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
         return self.labeler.read(path)
@@ -70,14 +66,9 @@ class _Labels:
             labels = self.labeler(piece.items, given, QUIET)
             readable[piece.present] = labels.readable
             label[readable], kind[readable], confidence[readable] = labels.label, labels.kind, labels.confidence
-        return pa.table(
-            {
-                "id": pa.array(piece.ids, pa.string()),
-                "label": pa.array(label, pa.string()),
-                "kind": pa.array(kind, pa.string()),
-                "confidence": pa.array(confidence, pa.float32(), mask=~readable),
-            }
-        )
+        columns = {"id": piece.ids, "label": label, "kind": kind}
+        table = pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
+        return table.append_column("confidence", pa.array(confidence, pa.float32(), mask=~readable))
 
 
 @dataclass(frozen=True)
@@ -89,9 +80,6 @@ class Embedder:
     """Side in pixels at which it sees images; None: its own for large images."""
     device: str = "auto"
 
-    def worker(self) -> Worker:
-        return _Vectors(self)
-
     def describe(self) -> dict[str, Any]:
         return {"embed": self.encoder, "size": self.side}
 
@@ -99,11 +87,6 @@ class Embedder:
     def side(self) -> int:
         """Side in pixels of the images."""
         return self.size or registry.large_side(self.encoder)
-
-
-@dataclass(frozen=True)
-class _Vectors:
-    job: Embedder
 
     def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
         return read_new(path)
@@ -119,13 +102,13 @@ class _Vectors:
         return pa.table({"id": pa.array(piece.ids, pa.string()), "vector": column})
 
     def _vectors(self, items: Items) -> Vectors:
-        if items.are_images and (plain := registry.plain(self.job.encoder)) is not None:
+        if items.are_images and (plain := registry.plain(self.encoder)) is not None:
             vectors: Vectors = plain(items)
             return vectors
-        device = hardware.pick_device(self.job.device)
+        device = hardware.pick_device(self.device)
         embedding = Embedding(
-            name=self.job.encoder,
-            size=self.job.side if items.are_images else 0,
+            name=self.encoder,
+            size=self.side if items.are_images else 0,
             device=device,
             precision=hardware.pick_precision(Machine(), device),
             folder=None,

@@ -10,8 +10,7 @@ from sklearn.cluster import DBSCAN
 from unveil.discovery.predictor import NEIGHBOR, Predictor
 from unveil.numerics import Matrix
 
-LEAST = 2 * NEIGHBOR
-"""Fewer items are no class, however small the known ones are."""
+LEAST = 2 * NEIGHBOR  # fewer items are no class, however small the known ones are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +38,8 @@ class Update:
     def sentence(self) -> str:
         """In words."""
         counts = {kind: int((self.kinds == kind).sum()) for kind in ("known", "novel", "neither")}
-        placed = (
-            f"{counts['known']} items of known classes, {counts['novel']} of novel ones, {counts['neither']} set aside"
-        )
+        known, novel, neither = counts.values()
+        placed = f"{known} items of known classes, {novel} of novel ones, {neither} set aside"
         if self.set_aside == 0:
             return f"{placed}."
         group = f"the largest group of those set aside has {self.largest_group} items"

@@ -2,8 +2,7 @@
 
 import math
 
-GOLDEN_ANGLE = 137.508
-"""Degrees between the hues of successive classes: they stay apart however many there are."""
+GOLDEN_ANGLE = 137.508  # degrees between the hues of successive classes: they stay apart however many there are
 FIRST_HUE = 30
 LIGHTNESS, CHROMA = {"light": 0.6, "dark": 0.74}, {"light": 0.16, "dark": 0.14}
 KNOWN = {"light": "#a9aeb4", "dark": "#7a828a"}

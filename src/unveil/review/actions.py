@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from unveil.errors import UnveilError
 
 Rows = NDArray[np.int64]
-REJECTED = -1
-"""The label of items that belong to no class."""
+REJECTED = -1  # the label of items that belong to no class
 QUESTIONS = {"merge": 2, "known": 2, "split": 1}
 """Questions that can be answered with no, and how many classes they are about."""
 NO_ROWS: Rows = np.empty(0, dtype=np.int64)
@@ -25,10 +24,8 @@ class Meaning:
     """What the review says about a class: its name, or the known class that a cluster turned out to be."""
 
     name: str
-    named: bool = False
-    """A person gave the name; otherwise it is novel-0, novel-1, …"""
-    known: int | None = None
-    """Index of the known class that the cluster was identified with."""
+    named: bool = False  # a person gave the name; otherwise it is novel-0, novel-1, …
+    known: int | None = None  # index of the known class that the cluster was identified with
     reviewed: bool = False
 
 

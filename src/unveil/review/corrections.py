@@ -31,10 +31,8 @@ class Change:
     meanings: dict[int, tuple[Meaning | None, Meaning | None]]
     by_hand: tuple[NDArray[np.bool_], NDArray[np.bool_]]
     """Before and after: whether a person moved these rows where they are."""
-    denied: tuple[str, tuple[int, ...]] | None = None
-    """A question that a person answered with no, and its classes."""
-    takes_back: bool = False
-    """The answer is taken back."""
+    denied: tuple[str, tuple[int, ...]] | None = None  # a question that a person answered with no, and its classes
+    takes_back: bool = False  # the answer is taken back
 
 
 class State:
@@ -52,10 +50,8 @@ class State:
         """(n,): a person moved the item where it is."""
         self.denied: set[tuple[str, tuple[int, ...]]] = set()
         """Questions that a person answered with no: merge, known or split, and the classes."""
-        self.rejected_from: Rows = run.labels.copy()
-        """(n,): the class that a rejected item was in."""
-        self.next_number = len(run.classes)
-        """The number of the next new class."""
+        self.rejected_from: Rows = run.labels.copy()  # (n,): the class that a rejected item was in
+        self.next_number = len(run.classes)  # the number of the next new class
         self._row_changed: NDArray[np.int32] = np.zeros(len(run.labels), dtype=np.int32)
         self._cluster_changed: dict[int, int] = {}
 
@@ -116,7 +112,10 @@ class State:
         if "rows" in data:
             stored["rows"] = self.rows(data["rows"]).tolist()
         if "parts" in data:
-            stored["parts"] = [self._ordered_rows(part).tolist() for part in as_list(data["parts"])]
+            stored["parts"] = []
+            for part in as_list(data["parts"]):
+                self.rows(part)
+                stored["parts"].append(list(dict.fromkeys(np.asarray(part).tolist())))  # in the order of the list
         if "clusters" in data:
             clusters = as_list(data["clusters"])
             if all(isinstance(cluster, int) for cluster in clusters):
@@ -124,11 +123,6 @@ class State:
         if isinstance(data.get("text"), str):
             stored["text"] = typed_name(data["text"])
         return stored
-
-    def _ordered_rows(self, value: object) -> Rows:
-        """The rows of a list, each once, in the order of the list."""
-        self.rows(value)
-        return np.array(list(dict.fromkeys(np.asarray(value).tolist())), dtype=np.int64)
 
     def _put(self, change: Change, number: int) -> None:
         self.labels[change.rows] = change.after
@@ -153,16 +147,14 @@ class State:
         rows, after, meanings = make(self, data)
         before = self.labels[rows]
         for cluster in np.unique(before[before != after]).tolist():  # a cluster without items does not exist
-            if self.is_novel(cluster) and cluster not in after and (before == cluster).sum() == self._size(cluster):
+            emptied = (before == cluster).sum() == (self.labels == cluster).sum() and cluster not in after
+            if self.is_novel(cluster) and emptied:
                 meanings[cluster] = None
         pairs = {cluster: (self.meanings.get(cluster), meaning) for cluster, meaning in meanings.items()}
         placed = self.by_hand[rows]
         by_hand = placed, (placed | (kind == "move")) & (kind != "reject")
         denied = denied_question(data) if kind == "no" else None
         return Change(kind=kind, rows=rows, before=before, after=after, meanings=pairs, by_hand=by_hand, denied=denied)
-
-    def _size(self, cluster: int) -> int:
-        return int((self.labels == cluster).sum())
 
     def cluster(self, value: object, *, novel: bool = True) -> int:
         """The number of a class that somebody gave; an error where there is none, or `novel` and it is a known one."""
@@ -214,14 +206,8 @@ class State:
 
 def _inverse(change: Change) -> Change:
     meanings = {cluster: (after, before) for cluster, (before, after) in change.meanings.items()}
-    return replace(
-        change,
-        before=change.after,
-        after=change.before,
-        meanings=meanings,
-        by_hand=change.by_hand[::-1],
-        takes_back=not change.takes_back,
-    )
+    inverse = replace(change, before=change.after, after=change.before, by_hand=change.by_hand[::-1])
+    return replace(inverse, meanings=meanings, takes_back=not change.takes_back)
 
 
 def replay(state: State, entries: Iterable[Entry], path: Path) -> State:

@@ -16,10 +16,8 @@ from unveil.review.decisions import corrected_run, decisions, folded_labels
 from unveil.runs.reader import Run
 
 Floats = NDArray[np.float32]
-CLASS_SAMPLE = 1024
-"""Items from which the mean direction of a class is taken."""
-CURVE_SAMPLE = 4000
-"""Items that the curve from margin to confidence is fitted to."""
+CLASS_SAMPLE = 1024  # items from which the mean direction of a class is taken
+CURVE_SAMPLE = 4000  # items that the curve from margin to confidence is fitted to
 PIECE = 4096
 
 
@@ -52,23 +50,19 @@ class EditedScores:
     def means(self, state: State) -> dict[int, Floats]:
         """The mean direction of every class that has items, after `state`."""
         self.of(state)
-        self._prepare()
+        self.prepare()
         assert self._means is not None
         return {cluster: mean for cluster, mean in self._means.items() if mean.any()}
 
     def prepare(self) -> None:
-        """Compute what the first edit needs, where that can be done before."""
-        if self._run.has_features:
-            self._prepare()
-
-    def _prepare(self) -> None:
+        """Compute what the first edit needs; an error where the features were not kept."""
         if self._means is None:
             self._means = {int(c): self._mean(self._run.labels, int(c)) for c in np.unique(self._run.labels)}
             self._curve = self._fitted_curve()
 
     def _update(self, touched: list[int], by_hand: NDArray[np.bool_]) -> None:
         run, labels = self._run, self._labels
-        self._prepare()
+        self.prepare()
         assert self._means is not None
         for cluster in touched:
             self._means[cluster] = self._mean(labels, cluster)

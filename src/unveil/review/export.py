@@ -25,13 +25,7 @@ Rows = list[dict[str, str]]
 
 
 def export(
-    run: Path,
-    kind: str,
-    out: Path | None,
-    *,
-    all_items: bool = False,
-    original: bool = False,
-    copy: bool = False,
+    run: Path, kind: str, out: Path | None, *, all_items: bool = False, original: bool = False, copy: bool = False
 ) -> Path:
     """Write the labels of a run directory in one of `FORMATS`; returns the file or folder.
 
@@ -119,17 +113,9 @@ def _coco(rows: Rows, run: Path, out: Path) -> None:
     for number, row in enumerate(_with_images(rows), start=1):
         width, height = _size(Path(row["path"]))
         images.append({"id": number, "file_name": row["path"], "width": width, "height": height})
-        annotations.append(
-            {
-                "id": number,
-                "image_id": number,
-                "category_id": classes.index(row["label"]) + 1,
-                "bbox": [0, 0, width, height],
-                "area": width * height,
-                "iscrowd": 0,
-                "score": float(row["confidence"]),
-            }
-        )
+        box = {"bbox": [0, 0, width, height], "area": width * height, "iscrowd": 0, "score": float(row["confidence"])}
+        category = classes.index(row["label"]) + 1
+        annotations.append({"id": number, "image_id": number, "category_id": category, **box})
     kinds = {row["label"]: row["kind"] for row in rows}
     categories = [{"id": i, "name": name, "supercategory": kinds[name]} for i, name in enumerate(classes, start=1)]
     files.write_json(out, {"images": images, "annotations": annotations, "categories": categories})
@@ -137,18 +123,14 @@ def _coco(rows: Rows, run: Path, out: Path) -> None:
 
 def _label_studio(rows: Rows, run: Path, out: Path) -> None:
     """Tasks with predictions: import them, and correct the choices. The labeling configuration is beside them."""
-    texts = _texts(run)
+    loaded = load(run) if (run / "texts.json").exists() else None
+    texts = {} if loaded is None else dict(zip(loaded.ids, loaded.texts, strict=False))
     shown = "image" if any(row["path"] for row in rows) else "text"
     tasks = []
     for row in rows:
         image = {"image": f"/data/local-files/?d={quote(row['path'].lstrip('/'))}"} if row["path"] else {}
         data = {"id": row["id"], **(image or {"text": texts.get(row["id"], row["id"])})}
-        choice = {
-            "from_name": "class",
-            "to_name": shown,
-            "type": "choices",
-            "value": {"choices": [row["label"]]},
-        }
+        choice = {"from_name": "class", "to_name": shown, "type": "choices", "value": {"choices": [row["label"]]}}
         prediction = {"model_version": "unveil", "score": float(row["confidence"]), "result": [choice]}
         tasks.append({"data": data, "predictions": [prediction] if row["kind"] != REJECTED_KIND else []})
     files.write_json(out, tasks)
@@ -159,14 +141,6 @@ def _label_studio(rows: Rows, run: Path, out: Path) -> None:
         ElementTree.SubElement(choices, "Choice", {"value": name})
     ElementTree.indent(view)
     files.write(out.with_suffix(".config.xml"), ElementTree.tostring(view, encoding="unicode") + "\n")
-
-
-def _texts(run: Path) -> dict[str, str]:
-    """The items as text by their id, where they are texts."""
-    if not (run / "texts.json").exists():
-        return {}
-    loaded = load(run)
-    return dict(zip(loaded.ids, loaded.texts, strict=False))
 
 
 def _fiftyone(rows: Rows, run: Path, out: Path, *, copy: bool = False) -> None:
@@ -207,22 +181,18 @@ def _cvat(rows: Rows, run: Path, out: Path) -> None:
         ElementTree.SubElement(label, "name").text = name
         ElementTree.SubElement(label, "type").text = "tag"
         ElementTree.SubElement(label, "attributes")
-    for number, (row, name) in enumerate(zip(rows, _image_names(rows), strict=True)):
+    paths = [Path(row["path"]) for row in rows]
+    names = [path.name for path in paths]
+    if len(set(names)) < len(names):  # their paths below the folder of all
+        folder = os.path.commonpath([path.parent for path in paths])
+        names = [path.relative_to(folder).as_posix() for path in paths]
+    for number, (row, name) in enumerate(zip(rows, names, strict=True)):
         width, height = _size(Path(row["path"]))
         values = {"id": str(number), "name": name, "width": str(width), "height": str(height)}
         image = ElementTree.SubElement(root, "image", values)
         ElementTree.SubElement(image, "tag", {"label": row["label"], "source": "auto"})
     ElementTree.indent(root)
     files.write(out, ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n")
-
-
-def _image_names(rows: Rows) -> list[str]:
-    """Names of the images: of their files, or, where two are alike, their paths below the folder of all."""
-    paths = [Path(row["path"]) for row in rows]
-    if len({path.name for path in paths}) == len(paths):
-        return [path.name for path in paths]
-    root = os.path.commonpath([path.parent for path in paths])
-    return [path.relative_to(root).as_posix() for path in paths]
 
 
 def _h5ad(rows: Rows, run: Path, out: Path) -> None:
@@ -260,8 +230,7 @@ FOLDERS = ("folders", "fiftyone")
 SUFFIXES = {"folders": "", "fiftyone": "", "coco": ".json", "label-studio": ".json", "cvat": ".xml"}
 WRITTEN = ".unveil-export.json"
 """Names of the files that an export wrote into a folder, so that the next one can replace them."""
-IMAGE_FORMATS = ("folders", "coco", "fiftyone", "cvat")
-"""Formats that refer to image files."""
+IMAGE_FORMATS = ("folders", "coco", "fiftyone", "cvat")  # formats that refer to image files
 
 
 def safe_name(text: str) -> str:
@@ -275,19 +244,18 @@ def folder_names(labels: Iterable[str]) -> dict[str, str]:
     """A folder name for each label; different labels have different ones, also where upper and lower case are alike."""
     names: dict[str, str] = {}
     taken: set[str] = set()
+
+    def folded(name: str) -> str:  # equal for names that some file system takes for the same
+        return unicodedata.normalize("NFC", name).casefold()
+
     for label in sorted(labels, key=lambda label: (safe_name(label) != label, label)):  # what fits keeps its name
         number, name = 1, safe_name(label)
-        while _folded(name) in taken:
+        while folded(name) in taken:
             number += 1
             name = f"{safe_name(label)}-{number}"
-        taken.add(_folded(name))
+        taken.add(folded(name))
         names[label] = name
     return names
-
-
-def _folded(name: str) -> str:
-    """Equal for names that some file system takes for the same."""
-    return unicodedata.normalize("NFC", name).casefold()
 
 
 def _without_rejected(rows: Rows) -> Rows:

@@ -9,6 +9,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,30 +21,25 @@ LAST = "review.last"
 LONGEST_NAME = 200
 FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 """Characters that count as letters, marks or symbols and show nothing."""
-JOINED = ("Lo", "Mn", "Mc", "So", "Sk")
-"""Categories between which a zero-width joiner has a meaning."""
+JOINED = ("Lo", "Mn", "Mc", "So", "Sk")  # categories between which a zero-width joiner has a meaning
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """A line of the log."""
 
-    number: int
-    """Counted from 1."""
+    number: int  # counted from 1
     time: str
-    kind: str
-    """name, known, merge, split, move, reject, restore, no, accept, undo or redo"""
-    data: dict[str, Any]
-    """What the action is about, for example {"cluster": 12, "text": "fox"}."""
+    kind: str  # name, known, merge, split, move, reject, restore, no, accept, undo or redo
+    data: dict[str, Any]  # what the action is about, for example {"cluster": 12, "text": "fox"}
 
     sum: str = ""
     """Checksum of this entry and, by the sum of the one before, of all earlier ones; "" in logs of older versions."""
 
     def line(self) -> bytes:
         values = {key: value for key, value in self.__dict__.items() if key != "sum" or value}
-        return (json.dumps(values, ensure_ascii=False, separators=(",", ":")) + "\n").encode(
-            "utf-8", "backslashreplace"
-        )
+        text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
+        return f"{text}\n".encode("utf-8", "backslashreplace")
 
     def chained(self, before: str) -> "Entry":
         """The entry with its checksum; `before` is that of the entry before it."""
@@ -75,9 +71,8 @@ def parse_entries(content: bytes, path: Path, first: int = 1, before: str = "") 
 def _parse(line: bytes) -> Entry | None:
     try:
         raw = json.loads(line)
-        entry = Entry(
-            number=raw["number"], time=raw["time"], kind=raw["kind"], data=dict(raw["data"]), sum=raw.get("sum", "")
-        )
+        values = {key: raw[key] for key in ("number", "time", "kind")}
+        entry = Entry(**values, data=dict(raw["data"]), sum=raw.get("sum", ""))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     plain = type(entry.number) is int and all(isinstance(text, str) for text in (entry.time, entry.kind, entry.sum))
@@ -91,14 +86,8 @@ def _cut(path: Path) -> str:
 def write_last(path: Path, entry: Entry) -> None:
     """Note the last entry of a log beside it. Where that fails, only the check of the end is weaker."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        descriptor = os.open(path.with_name(LAST), flags, 0o644)
-        try:
-            os.pwrite(descriptor, f"{entry.number:020d} {entry.sum:<16}\n".encode(), 0)  # always as many bytes
-        finally:
-            os.close(descriptor)
-    except OSError:
-        return
+    with suppress(OSError), os.fdopen(os.open(path.with_name(LAST), flags, 0o644), "wb", buffering=0) as file:
+        file.write(f"{entry.number:020d} {entry.sum:<16}\n".encode())  # always as many bytes
 
 
 def read_last(path: Path) -> tuple[int, str]:
@@ -119,9 +108,8 @@ def check_end(path: Path, noted: tuple[int, str], entries: Sequence[Entry], firs
     length = first - 1 + len(entries)
     if length < count:
         missing = f"line {count}" if count == length + 1 else f"lines {length + 1} to {count}"
-        raise UnveilError(
-            f"{path} has lost {missing} at its end: put a copy back, or delete {LAST} beside it to go on without"
-        )
+        advice = f"put a copy back, or delete {LAST} beside it to go on without"
+        raise UnveilError(f"{path} has lost {missing} at its end: {advice}")
     if count >= first and entries[count - first].sum != last:
         raise UnveilError(f"line {count} of {path} has changed since it was written: {_cut(path)}")
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from unveil.runs.reader import Run
 
 WORD = re.compile(r"[^\W\d_]{3,}")
-MOST = 3
-"""Suggestions of each kind, and words or columns in a suggestion."""
+MOST = 3  # suggestions of each kind, and words or columns in a suggestion
 # fmt: off
 USUAL = frozenset({
     "the", "and", "for", "you", "are", "with", "what", "can", "how", "this", "that", "from", "have", "not", "was",
@@ -22,10 +21,8 @@ USUAL = frozenset({
 })
 # fmt: on
 """Words that name nothing: the most usual ones of English, and those of file names."""
-LEAST_SHARE = 0.3
-"""A telling word is in at least this share of the texts of a class."""
-LEAST_DEVIATIONS = 0.7
-"""A telling column differs by at least this many standard deviations."""
+LEAST_SHARE = 0.3  # a telling word is in at least this share of the texts of a class
+LEAST_DEVIATIONS = 0.7  # a telling column differs by at least this many standard deviations
 
 
 class Names:
@@ -56,22 +53,13 @@ class Names:
         texts = self._run.texts or self._run.words or self._run.ids
         return [frozenset(word.lower() for word in WORD.findall(text)) - USUAL for text in texts]
 
-    @cached_property
-    def _spread(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        x = self._run.inputs
-        if x is None or x.ndim != 2 or not self._run.record.get("columns"):
-            return None
-        return x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
-
     def _columns(self, members: NDArray[np.bool_], among: NDArray[np.bool_] | None = None) -> list[str]:
         """high petal length, low petal width: columns with names, the most unusual first. `among`: None means all."""
-        if self._spread is None or self._run.inputs is None or not members.any():
+        run = self._run
+        if not run.record.get("columns") or run.inputs is None or run.column_statistics is None or not members.any():
             return []
-        mean, deviation = self._spread
-        if among is not None:
-            mean = self._run.inputs[among].mean(axis=0, dtype=np.float64)
-        difference = self._run.inputs[members].mean(axis=0, dtype=np.float64) - mean
-        units = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
+        mean = run.column_statistics[0] if among is None else run.inputs[among].mean(axis=0, dtype=np.float64)
+        _, units = run.column_differences(members, mean)
         best = np.argsort(-np.abs(units), kind="stable").tolist()
         chosen = [column for column in best if abs(units[column]) >= LEAST_DEVIATIONS]
         return [f"{'high' if units[column] > 0 else 'low'} {self._run.column(column)}" for column in chosen]

@@ -8,6 +8,7 @@ every space of features; so they are taken relative to the cosine that a known c
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,18 +25,12 @@ YES = {"merge": (5.6, 0.32), "known": (-3.0, 2.0), "split": (-4.2, 0.0)}
 """From the criterion of a question to the probability of yes: slope and middle of a logistic curve."""
 GAIN = {"merge": (0.3, 20.0, 0.09), "known": (0.2, -3.0, 1.7), "split": (0.25, -25.0, 0.0)}
 """From the criterion to the share of the items that yes would change and that it puts right: height, slope, middle."""
-MOVED = 0.3
-"""Of doubtful items that are expected to be wrong, the share that the answer puts right."""
-DOUBTFUL = 12
-"""Items in a question about doubtful ones."""
-CANDIDATES = 48
-"""The least confident items of a class, from which doubtful ones are chosen."""
-DESTINATIONS = 2
-"""Other classes that doubtful items of a class are asked about."""
-SAMPLE = 250
-"""Items of a class that a criterion looks at."""
-FEWEST = 4
-"""Classes with fewer items are not asked about."""
+MOVED = 0.3  # of doubtful items that are expected to be wrong, the share that the answer puts right
+DOUBTFUL = 12  # items in a question about doubtful ones
+CANDIDATES = 48  # the least confident items of a class, from which doubtful ones are chosen
+DESTINATIONS = 2  # other classes that doubtful items of a class are asked about
+SAMPLE = 250  # items of a class that a criterion looks at
+FEWEST = 4  # classes with fewer items are not asked about
 LEAST_KNOWN, USUAL_COSINE = 3, 0.6
 """With fewer known classes than this, neighboring classes are taken to have this cosine."""
 
@@ -44,16 +39,12 @@ LEAST_KNOWN, USUAL_COSINE = 3, 0.6
 class Question:
     """Something that a person can answer with yes or no."""
 
-    kind: str
-    """merge, known, split or doubtful"""
+    kind: str  # merge, known, split or doubtful
     clusters: tuple[int, ...]
     """The class that it is about, and the one to merge with, the known one, or where doubtful items may belong."""
-    probability: float
-    """Of yes; for doubtful items, the share that is expected to belong to the other class."""
-    gain: float
-    """Items that the answer is expected to put right."""
-    parts: tuple[tuple[int, ...], ...] = ()
-    """Rows of the parts of a split, or the doubtful rows as the only part."""
+    probability: float  # of yes; for doubtful items, the share that is expected to belong to the other class
+    gain: float  # items that the answer is expected to put right
+    parts: tuple[tuple[int, ...], ...] = ()  # rows of the parts of a split, or the doubtful rows as the only part
 
     def to_json(self) -> dict[str, Any]:
         """For the page."""
@@ -114,24 +105,20 @@ class Questions:
             other = names[int(cosines.argmax())]
             if state.is_denied("known", (cluster, other)):
                 continue
-
-            def apart(cluster: int = cluster, other: int = other) -> float:
-                members = np.flatnonzero(labeled & (self._run.labels == other))
-                return separation(self._features(rows[cluster]), self._features(members))
-
-            criterion = self._keep(("known", cluster, other, state.changed_at(cluster)), apart)
+            key = ("known", cluster, other, state.changed_at(cluster))
+            members = np.flatnonzero(labeled & (self._run.labels == other))
+            criterion = self._keep(key, partial(self._apart, rows[cluster], members))
             yield _question("known", (cluster, other), criterion, len(rows[cluster]))
+
+    def _apart(self, rows: Rows, others: Rows) -> float:
+        return separation(self._features(rows), self._features(others))
 
     def _splits(self, state: State, rows: dict[int, Rows], novel: list[int]) -> Iterable[Question]:
         """Each cluster in two parts; the criterion is the cosine of the mean directions of the parts."""
         for cluster in novel:
             if state.is_denied("split", (cluster,)):
                 continue
-
-            def divided(cluster: int = cluster) -> tuple[float, tuple[tuple[int, ...], ...]] | None:
-                return self._divided(rows[cluster])
-
-            found = self._keep(("split", cluster, state.changed_at(cluster)), divided)
+            found = self._keep(("split", cluster, state.changed_at(cluster)), partial(self._divided, rows[cluster]))
             if found is None:
                 continue
             cosine, parts = found
@@ -148,7 +135,7 @@ class Questions:
         return cosine, tuple(tuple(rows[part].tolist()) for part in (upper, ~upper))
 
     def _doubtful(
-        self, state: State, rows: dict[int, Rows], novel: list[int], confidence: NDArray[np.float32]
+        self, state: State, rows: dict[int, Rows], novel: list[int], confidence: Matrix
     ) -> Iterable[Question]:
         """The least confident items of each cluster that no person has placed, by the other class nearest to them."""
         means = self._scores.means(state)
@@ -167,14 +154,8 @@ class Questions:
             wrong = [float((1 - confidence[batch]).sum()) for batch in batches]
             for number in np.argsort(wrong)[::-1][:DESTINATIONS].tolist():
                 batch, other = batches[number], others[int(np.unique(nearest)[number])]
-                share = MOVED * wrong[number]
-                yield Question(
-                    kind="doubtful",
-                    clusters=(cluster, other),
-                    probability=share / len(batch),
-                    gain=share,
-                    parts=(tuple(batch.tolist()),),
-                )
+                share, about, parts = MOVED * wrong[number], (cluster, other), (tuple(batch.tolist()),)
+                yield Question(kind="doubtful", clusters=about, probability=share / len(batch), gain=share, parts=parts)
 
     def _known_means(self) -> tuple[list[int], Matrix]:
         """Known classes with labeled items, and their mean directions."""
@@ -182,10 +163,10 @@ class Questions:
         known = [(c, labeled[self._run.labels[labeled] == c]) for c in range(self._run.n_known)]
         known = [(c, members) for c, members in known if len(members)]
 
-        def means() -> Matrix:
-            return np.stack([self._direction(members) for _, members in known])
-
-        return [c for c, _ in known], self._keep(("known means",), means) if known else np.zeros((0, 1), np.float32)
+        if not known:
+            return [], np.zeros((0, 1), np.float32)
+        means = self._keep(("known means",), lambda: np.stack([self._direction(members) for _, members in known]))
+        return [c for c, _ in known], means
 
     def usual_cosine(self) -> float:
         """The mean cosine of a known class with the known class nearest to it: how similar different classes are."""

@@ -11,30 +11,22 @@ from unveil.review.names import Names, free_name
 from unveil.runs.reader import Run
 
 EXAMPLES = 5
-SURE, DOUBTFUL = 0.85, 0.6
-"""Mean confidences from which a class is sure, and below which it is doubtful."""
+SURE, DOUBTFUL = 0.85, 0.6  # mean confidences from which a class is sure, and below which it is doubtful
 
 
 @dataclass(frozen=True, kw_only=True)
 class Suggestion:
     """A class that could be added."""
 
-    cluster: str
-    """Its name in the run."""
-    name: str
-    """A name to begin with; that of the cluster where nothing tells."""
+    cluster: str  # its name in the run
+    name: str  # a name to begin with; that of the cluster where nothing tells
     size: int
-    confidence: float
-    """Mean over its items."""
-    sure: str
-    """sure, likely or doubtful."""
+    confidence: float  # mean over its items
+    sure: str  # sure, likely or doubtful
     nearest_known: str | None
-    cosine: float | None
-    """Of the mean directions of the two."""
-    examples: tuple[str, ...]
-    """Ids of the items most typical of it, best first."""
-    texts: tuple[str, ...] = ()
-    """The same items as texts, where they are texts."""
+    cosine: float | None  # of the mean directions of the two
+    examples: tuple[str, ...]  # ids of the items most typical of it, best first
+    texts: tuple[str, ...] = ()  # the same items as texts, where they are texts
 
     def to_json(self) -> dict[str, Any]:
         """For a JSON file."""
@@ -50,7 +42,8 @@ def suggestions(run: Run) -> list[Suggestion]:
         rows = np.flatnonzero(run.labels == cluster)
         if not len(rows):
             continue
-        near = _nearest(run, rows, means)
+        here = mean_direction(np.asarray(run.features[rows])) if means else np.zeros(0)
+        near = sorted(((name, float(here @ mean)) for name, mean in means.items()), key=lambda pair: -pair[1])
         given = run.classes[cluster]
         name = given
         if given.startswith("novel-"):  # nobody has named it yet
@@ -81,11 +74,3 @@ def _known_means(run: Run) -> dict[str, NDArray[np.float32]]:
         return {}
     rows = {run.classes[c]: np.flatnonzero(~run.new & (run.labels == c)) for c in range(run.n_known)}
     return {name: mean_direction(np.asarray(run.features[some])) for name, some in rows.items() if len(some)}
-
-
-def _nearest(run: Run, rows: NDArray[np.int64], means: dict[str, NDArray[np.float32]]) -> list[tuple[str, float]]:
-    """Known classes with the cosine to these items, the nearest first."""
-    if not means:
-        return []
-    here = mean_direction(np.asarray(run.features[rows]))
-    return sorted(((name, float(here @ mean)) for name, mean in means.items()), key=lambda pair: -pair[1])

@@ -10,7 +10,6 @@ import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +20,13 @@ from unveil.errors import UnveilError
 from unveil.numerics import principal_directions, unit_rows
 from unveil.runs.reader import Run, load
 
-MOST = 5000
-"""Most items that t-SNE is fitted to; every other item is placed among its neighbors."""
+MOST = 5000  # most items that t-SNE is fitted to; every other item is placed among its neighbors
 DIMENSIONS = 50
 """Principal components in which t-SNE looks for neighbors: with more it is slower and the map looks the same."""
 NEIGHBORS = 10
-NEW_SHARE = 0.75
-"""Share of new items among those that t-SNE places, where there are more than `MOST` items."""
-ONE_THREAD_ROWS = 1000
-"""With so few items, threads would wait for each other most of the time."""
-PIECE = 8192
-"""Rows that are read at a time: features are memory-mapped and may be many."""
+NEW_SHARE = 0.75  # share of new items among those that t-SNE places, where there are more than `MOST` items
+ONE_THREAD_ROWS = 1000  # with so few items, threads would wait for each other most of the time
+PIECE = 8192  # rows that are read at a time: features are memory-mapped and may be many
 DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 
 
@@ -39,10 +34,8 @@ DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile)
 class Layout:
     """A point for every item."""
 
-    xy: NDArray[np.float32]
-    """(n, 2): 0 to 1 from left to right and from top to bottom, as on a screen."""
-    sample: NDArray[np.int64]
-    """Rows that t-SNE placed, in rising order; the report shows these."""
+    xy: NDArray[np.float32]  # (n, 2): 0 to 1 from left to right and from top to bottom, as on a screen
+    sample: NDArray[np.int64]  # rows that t-SNE placed, in rising order; the report shows these
 
 
 def layout_of(run: Run, most: int = MOST, seed: int = 0) -> Layout:
@@ -75,6 +68,14 @@ def quick_layout(run: Run) -> Layout:
 def can_use_tsne() -> bool:
     """Whether openTSNE is installed."""
     return "openTSNE" in sys.modules or importlib.util.find_spec("openTSNE") is not None
+
+
+def threads(rows: int) -> int:
+    """Threads for t-SNE of so many items, at most what OMP_NUM_THREADS says."""
+    if rows <= ONE_THREAD_ROWS:
+        return 1
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(asked) if asked.isdecimal() and int(asked) > 0 else os.cpu_count() or 1
 
 
 def projected(features: NDArray[np.float32], rows: NDArray[np.int64], dimensions: int) -> NDArray[np.float32]:
@@ -120,7 +121,12 @@ def _sample(new: NDArray[np.bool_], most: int, seed: int) -> NDArray[np.int64]:
 
 
 def _by_tsne(run: Run, most: int, seed: int) -> Layout:
-    tsne = _import_tsne()
+    try:
+        from openTSNE import TSNE
+    except ImportError as error:
+        raise UnveilError(
+            f"the map needs openTSNE ({error}): pip install unveil[review], or leave the map out with --without-map"
+        ) from None
     sample = _sample(run.new, most, seed)
     points = projected(run.features, sample, max(2, min(DIMENSIONS, run.features.shape[1]))).astype(np.float64)
     xy = points[:, :2].astype(np.float32)
@@ -129,10 +135,10 @@ def _by_tsne(run: Run, most: int, seed: int) -> Layout:
     sampled = points[sample]
     start = sampled[:, :2] / max(float(sampled[:, 0].std()), 1e-12)
     start = 1e-4 * (start + 1e-3 * rng.numpy(seed, "map start").standard_normal(start.shape))  # no two at one point
-    fitted = tsne(
+    fitted = TSNE(
         perplexity=min(30.0, (len(sampled) - 1) / 3),
         initialization=start,
-        n_jobs=_threads(len(sampled)),
+        n_jobs=threads(len(sampled)),
         random_state=rng.number(seed, "map") % 2**31,
     ).fit(sampled)
     xy[sample] = np.nan_to_num(np.asarray(fitted, dtype=np.float32))
@@ -151,23 +157,6 @@ def _to_square(xy: NDArray[np.float32]) -> NDArray[np.float32]:
     scale = max(float((high - low).max()), 1e-12)
     square: NDArray[np.float32] = ((xy - (low + high) / 2) / scale * [1, -1] + 0.5).astype(np.float32)
     return np.clip(square, 0, 1)  # rounding
-
-
-def _threads(rows: int) -> int:
-    if rows <= ONE_THREAD_ROWS:
-        return 1
-    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return int(asked) if asked.isdecimal() and int(asked) > 0 else os.cpu_count() or 1
-
-
-def _import_tsne() -> Any:
-    try:
-        from openTSNE import TSNE
-    except ImportError as error:
-        raise UnveilError(
-            f"the map needs openTSNE ({error}): pip install unveil[review], or leave the map out with --without-map"
-        ) from None
-    return TSNE
 
 
 if __name__ == "__main__":

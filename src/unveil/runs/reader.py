@@ -72,22 +72,36 @@ class Run:
     @cached_property
     def features(self) -> NDArray[np.float32]:
         """(n, D), memory-mapped: the vectors in which the classes were found."""
-        features: NDArray[np.float32] | None = self._array("features.npy")
-        if features is None:
+        if (features := self._array("features.npy")) is None:
             raise UnveilError(f"{self.folder} holds no features (features.npy): there were too many to be stored")
         return features
 
     @cached_property
     def pictures(self) -> NDArray[np.uint8] | None:
         """(n, height, width, channels), memory-mapped; None where images did not come as an array."""
-        pictures: NDArray[np.uint8] | None = self._array("pictures.npy")
-        return pictures
+        return self._array("pictures.npy")
 
     @cached_property
     def inputs(self) -> NDArray[np.float32] | None:
         """(n, d), memory-mapped: the vectors as they were given; None where they were not stored."""
-        inputs: NDArray[np.float32] | None = self._array("inputs.npy")
-        return inputs
+        return self._array("inputs.npy")
+
+    @cached_property
+    def column_statistics(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Mean and standard deviation of the columns of `inputs`; None where there are none."""
+        x = self.inputs
+        if x is None or x.ndim != 2:
+            return None
+        return x.mean(axis=0, dtype=np.float64), x.std(axis=0, dtype=np.float64)
+
+    def column_differences(
+        self, rows: NDArray[Any], mean: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(d,): the mean of rows in each column, and its difference to `mean` in standard deviations over all rows."""
+        assert self.inputs is not None
+        assert self.column_statistics is not None
+        here, deviation = self.inputs[rows].mean(axis=0, dtype=np.float64), self.column_statistics[1]
+        return here, np.divide(here - mean, deviation, out=np.zeros_like(here), where=deviation > 0)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -104,7 +118,7 @@ class Run:
         lines = tuple(map(str, files.read_json(path))) if path.exists() else ()
         return lines if len(lines) == len(self.ids) else ()
 
-    def _array(self, name: str) -> Any:
+    def _array(self, name: str) -> NDArray[Any] | None:
         path = self.folder / name
         if not path.exists():
             return None
@@ -185,9 +199,8 @@ def read_record(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         if (folder / "config.toml").is_file() or (folder / "request.json").is_file():
             raise UnveilError(f"{folder} is not finished: run the same command again, `unveil run` with --resume")
-        raise UnveilError(
-            f"{folder} holds no finished discovery (record.json): give the run directory of `discover` or `run`"
-        )
+        advice = "give the run directory of `discover` or `run`"
+        raise UnveilError(f"{folder} holds no finished discovery (record.json): {advice}")
     record: dict[str, Any] = files.read_json(path)
     checksums.check_table(record, path, AGAIN)
     if record.get("schema") != SCHEMA:
@@ -239,3 +252,18 @@ def _rows(folder: Path, record: dict[str, Any]) -> dict[str, NDArray[Any]]:
             return {key: stored[key] for key in ("labels", "confidence", "typicality", "kmeans")}
     except Exception as error:  # a damaged archive can raise nearly anything
         raise UnveilError(f"{path} cannot be read ({error}): {AGAIN}") from None
+
+
+def read_truth(run: Run) -> dict[str, str] | None:
+    """The true class of new items by id, from truth.csv; None where there is none."""
+    path = run.folder / "truth.csv"
+    if not path.exists():
+        return None
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = csv.DictReader(file)
+            if not {"id", "label"} <= set(lines.fieldnames or ()):
+                raise UnveilError(f"{path} has the columns {lines.fieldnames}: give it a first line `id,label`")
+            return {line["id"]: line["label"] for line in lines if line["label"]}
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UnveilError(f"{path} cannot be read ({error}): give UTF-8 with the columns id and label") from None

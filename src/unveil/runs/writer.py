@@ -16,42 +16,19 @@ from numpy.typing import NDArray
 
 from unveil import checksums, files
 
-SCHEMA = 1
-"""Version of the layout of the directory; the reader refuses others."""
+SCHEMA = 1  # version of the layout of the directory; the reader refuses others
 ITEM_COLUMNS = ("id", "part", "given", "label", "kind", "confidence", "path")
 PREDICTION_COLUMNS = ("id", "label", "kind", "confidence")
-SUMMED = (
-    "config.toml",
-    "items.csv",
-    "predictions.csv",
-    "rows.npz",
-    "features.npy",
-    "pictures.npy",
-    "inputs.npy",
-    "metrics.jsonl",
-    "model.safetensors",
-    "predictor.safetensors",
-)
+ARRAYS, MODELS = ("features.npy", "pictures.npy", "inputs.npy"), ("model.safetensors", "predictor.safetensors")
+SUMMED = ("config.toml", "items.csv", "predictions.csv", "rows.npz", *ARRAYS, "metrics.jsonl", *MODELS)
 """Files whose checksums are in the record."""
-PICTURE_SIDE = 64
-"""Pictures that came as an array are reduced to at most this many pixels a side."""
+PICTURE_SIDE = 64  # pictures that came as an array are reduced to at most this many pixels a side
 MOST_INPUTS = 20_000_000
 """Input matrices with more values than this are not stored: they are only for display, and may be huge."""
 DEFAULTS: dict[str, Any] = {
-    "name": None,
-    "source": {"kind": "arrays"},
-    "recipe": None,
-    "method": None,
-    "seed": None,
-    "summary": {},
-    "estimate": None,
-    "forecast": None,
-    "metrics": {},
-    "seconds": {},
-    "warnings": [],
-    "skipped": [],
-    "config": {},
-    "environment": {},
+    **{"name": None, "source": {"kind": "arrays"}, "recipe": None, "method": None, "seed": None},
+    **{"summary": {}, "estimate": None, "forecast": None, "metrics": {}, "seconds": {}, "warnings": [], "skipped": []},
+    **{"config": {}, "environment": {}},
 }
 """Keys of record.json that a caller may leave out, and the values that are written then."""
 
@@ -60,44 +37,30 @@ DEFAULTS: dict[str, Any] = {
 class Contents:
     """Everything about a finished run. Rows (n) are items: those that came with a label, then the new ones."""
 
-    ids: Sequence[str]
-    """(n,): unique."""
-    new: NDArray[np.bool_]
-    """(n,): the item came without a label."""
-    given: Sequence[str]
-    """(n,): the label that the item came with, as text; "" for new items."""
-    labels: NDArray[np.int64]
-    """(n,): the class of each item, an index into `classes`."""
-    classes: Sequence[str]
-    """Names of the classes: known ones first, then novel ones."""
-    n_known: int
-    """How many of `classes` are known."""
+    ids: Sequence[str]  # (n,): unique
+    new: NDArray[np.bool_]  # (n,): the item came without a label
+    given: Sequence[str]  # (n,): the label that the item came with, as text; "" for new items
+    labels: NDArray[np.int64]  # (n,): the class of each item, an index into `classes`
+    classes: Sequence[str]  # names of the classes: known ones first, then novel ones
+    n_known: int  # how many of `classes` are known
     confidence: NDArray[np.float32]
     """(n,): estimated probability that the label is right; 1 for items that came with it."""
-    typicality: NDArray[np.float32]
-    """(n,): cosine to the mean direction of the item's class."""
+    typicality: NDArray[np.float32]  # (n,): cosine to the mean direction of the item's class
     kmeans: NDArray[np.int64]
     """(n,): the label that k-means without training gives. Its clusters are numbered from `n_known` in any order."""
     features: NDArray[np.float32] | None
     """(n, D): the vectors in which the classes were found; None where they were not kept."""
-    paths: Sequence[str] = ()
-    """(n,): image files; "" for an item without one. Empty: no item has one."""
-    pictures: NDArray[np.uint8] | None = None
-    """(n, height, width, channels), where images came as an array."""
-    inputs: NDArray[np.floating[Any]] | None = None
-    """(n, d), where vectors or tables were given."""
-    columns: Sequence[str] = ()
-    """(d,): names of the columns of `inputs`, where they have any."""
-    texts: Sequence[str] = ()
-    """(n,): the items as text, where they are texts. Names of classes are suggested from it."""
+    paths: Sequence[str] = ()  # (n,): image files; "" for an item without one. Empty: no item has one.
+    pictures: NDArray[np.uint8] | None = None  # (n, height, width, channels), where images came as an array
+    inputs: NDArray[np.floating[Any]] | None = None  # (n, d), where vectors or tables were given
+    columns: Sequence[str] = ()  # (d,): names of the columns of `inputs`, where they have any
+    texts: Sequence[str] = ()  # (n,): the items as text, where they are texts. Names of classes are suggested from it.
     words: Sequence[str] = ()
     """(n,): words that fit each image, where the encoder reads words. Names of classes are suggested from them."""
-    truth: Mapping[str, str] | None = None
-    """The true class of new items by id, where it is known."""
+    truth: Mapping[str, str] | None = None  # the true class of new items by id, where it is known
     record: Mapping[str, Any]
     """record.json without the keys that follow from the fields above; `DEFAULTS` fills in missing ones."""
-    config: str
-    """The settings, as TOML."""
+    config: str  # the settings, as TOML
     history: Sequence[Mapping[str, Any]] = ()
     """Metrics by epoch. Empty: a metrics.jsonl that training has written is left as it is."""
 
@@ -120,13 +83,11 @@ def write(folder: Path, contents: Contents) -> dict[str, Any]:
     files.write(folder / "config.toml", contents.config)
     _write_arrays(folder, contents)
     _write_tables(folder, contents)
-    if contents.texts:
-        files.write_json(folder / "texts.json", list(contents.texts))
-    if contents.words:
-        files.write_json(folder / "words.json", list(contents.words))
+    for name, lines in (("texts", contents.texts), ("words", contents.words)):
+        if lines:
+            files.write_json(folder / f"{name}.json", list(lines))
     if contents.history:
-        lines = (json.dumps(dict(line)) + "\n" for line in contents.history)
-        files.write(folder / "metrics.jsonl", "".join(lines))
+        files.write(folder / "metrics.jsonl", "".join(json.dumps(dict(line)) + "\n" for line in contents.history))
     record: dict[str, Any] = json.loads(json.dumps(_complete(contents)))
     sums = {name: checksums.of_file(folder / name) for name in SUMMED if (folder / name).exists()}
     record = checksums.with_checksum({**record, "checksums": sums})
@@ -156,12 +117,8 @@ def _write_arrays(folder: Path, contents: Contents) -> None:
     def save(name: str, array: NDArray[Any]) -> None:
         files.write_with(folder / name, lambda file: np.save(file, array, allow_pickle=False))
 
-    rows: dict[str, Any] = {
-        "labels": contents.labels.astype(np.int64),
-        "confidence": contents.confidence.astype(np.float32),
-        "typicality": contents.typicality.astype(np.float32),
-        "kmeans": contents.kmeans.astype(np.int64),
-    }
+    types = {"labels": np.int64, "confidence": np.float32, "typicality": np.float32, "kmeans": np.int64}
+    rows: dict[str, Any] = {name: getattr(contents, name).astype(kind) for name, kind in types.items()}
     files.write_with(folder / "rows.npz", lambda file: np.savez(file, **rows))
     if contents.features is not None:
         save("features.npy", contents.features.astype(np.float32, copy=False))

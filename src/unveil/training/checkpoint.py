@@ -47,9 +47,8 @@ def restore(path: Path, module: nn.Module, optimizer: Optimizer, made_from: str 
             raise ValueError("it belongs to other data, another pre-training or another machine.precision")
         module.load_state_dict({n.removeprefix("module."): t for n, t in tensors.items() if n.startswith("module.")})
     except UNREADABLE as error:
-        raise UnveilError(
-            f"the checkpoint {path} cannot be used ({_reason(error)}): delete it to start this stage over"
-        ) from None
+        problem = f"the checkpoint {path} cannot be used ({_reason(error)})"
+        raise UnveilError(f"{problem}: delete it to start this stage over") from None
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):

@@ -29,12 +29,9 @@ class Evaluator:
     """Evaluates a model on the unlabeled training items and on the test split."""
 
     task: Task
-    truth: Truth | None
-    """None where it is unknown: then only diagnostics are computed."""
-    features: Callable[[Rows], Tensor]
-    """Features of training rows, by the current model."""
-    test_features: Callable[[], Tensor] | None
-    """Features of the test split; None where there is none."""
+    truth: Truth | None  # none where it is unknown: then only diagnostics are computed
+    features: Callable[[Rows], Tensor]  # features of training rows, by the current model
+    test_features: Callable[[], Tensor] | None  # features of the test split; None where there is none
     trunk: Callable[[Rows], Tensor] | None = None
     """What the trunk gives for training rows, for pair rules that look there."""
     config: Discovery
@@ -129,7 +126,9 @@ class Evaluator:
             return metrics
         correct = positives = pairs = 0.0
         known = torch.from_numpy(y_l).to(z.device)
-        for rows in torch.split(order, self._unlabeled_per_batch(len(z)))[:TRIALS]:
+        config = self.config
+        share, each = round(config.batch * len(z) / len(self.task)), config.labeled_per_batch
+        for rows in torch.split(order, max(2, share if each is None else config.batch - each))[:TRIALS]:
             drawn = self.task.unlabeled[rows.cpu().numpy()]
             same = method.positive_pairs(z[rows], z_l, known, partial(self.trunk, drawn))
             if same is None:  # the method has no rule for pairs
@@ -144,33 +143,21 @@ class Evaluator:
             metrics["pair_precision"] = correct / positives if positives else 0.0
         return metrics
 
-    def _unlabeled_per_batch(self, unlabeled: int) -> int:
-        if self.config.labeled_per_batch is not None:
-            return max(2, self.config.batch - self.config.labeled_per_batch)
-        return max(2, round(self.config.batch * unlabeled / len(self.task)))
-
 
 def warnings(metrics: dict[str, Any], n_novel: int, config: Discovery, method: Method) -> list[str]:
     """Warnings of dead clusters, collapsed features or missing pairs, with settings to try. They need no truth."""
-    messages = []
     random_head = config.novel_head == "random" and method.starts_from_clusters
     head = ["discovery.novel_head=kmeans"] if random_head else []
     guard = [] if config.guard else ["discovery.guard=true"]
     pairs = method.advice_on_pairs()
     batch = [f"more unlabeled items in a batch (discovery.batch={2 * config.batch})"]
-    if metrics.get("clusters_used", n_novel) < n_novel:
-        messages.append(
-            f"dead clusters: {int(metrics['clusters_used'])} of {n_novel} clusters are in use; "
-            f"try {' or '.join([*head, *guard, *pairs, *batch])}"
-        )
+    advice: dict[str, list[str]] = {}
+    if (used := metrics.get("clusters_used", n_novel)) < n_novel:
+        advice[f"dead clusters: {int(used)} of {n_novel} clusters are in use"] = [*head, *guard, *pairs, *batch]
     if metrics.get("mean_cosine", 0.0) > 0.98:
-        messages.append(
-            "collapsed features: unlabeled items have almost the same feature; "
-            f"try {' or '.join([*guard, 'a smaller learning rate', 'a larger temperature', 'another seed'])}"
-        )
+        collapsed = "collapsed features: unlabeled items have almost the same feature"
+        advice[collapsed] = [*guard, "a smaller learning rate", "a larger temperature", "another seed"]
     if metrics.get("pair_density", 1.0) < 1e-3:
-        messages.append(
-            "no positive pairs: the pair rule finds next to none, so the novel head learns nothing; "
-            f"try {' or '.join([*pairs, *batch])}"
-        )
-    return messages
+        no_pairs = "no positive pairs: the pair rule finds next to none, so the novel head learns nothing"
+        advice[no_pairs] = [*pairs, *batch]
+    return [f"{problem}; try {' or '.join(tries)}" for problem, tries in advice.items()]

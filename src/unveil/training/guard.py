@@ -17,12 +17,9 @@ from unveil import ranks
 from unveil.models.heads import start_from_clusters
 from unveil.models.model import Model
 
-RARE = 0.05
-"""A cluster is about to die when it has less than this part of an equal share of the items."""
-ALIKE = 0.98
-"""Features are about to be one point when the mean cosine of two items is above this."""
-MOST = 3
-"""How often the guard acts in one training: what goes wrong again and again is no accident."""
+RARE = 0.05  # a cluster is about to die when it has less than this part of an equal share of the items
+ALIKE = 0.98  # features are about to be one point when the mean cosine of two items is above this
+MOST = 3  # how often the guard acts in one training: what goes wrong again and again is no accident
 CLUSTERS, FEATURES = "clusters", "features"
 MESSAGES = {
     CLUSTERS: "clusters were about to die: the novel head started again from k-means of the features",
@@ -46,15 +43,21 @@ class Guard:
         if len(acted) >= MOST or not isinstance(head, nn.Linear):
             return {}
         z = self.features()
-        problem = self._problem(z, head)
-        if problem is None:
+        with torch.no_grad():
+            sizes = torch.bincount(head(z).argmax(dim=1), minlength=head.out_features)
+        alike = self._alike(z) and not self.alike_from_the_start
+        if not alike and int(sizes.min()) >= RARE * len(z) / head.out_features:
             return {}
+        problem = FEATURES if alike else CLUSTERS
         changed = list(head.parameters())
         if problem == FEATURES:
             self.model.encoder.tail.load_state_dict(self.start)
             changed += self.model.encoder.tail.parameters()
             z = self.features()
-        start_from_clusters(head, z, self._clusters(z, head.out_features))
+        points = F.normalize(z, dim=1).cpu().numpy()
+        algorithm = KMeans(min(head.out_features, len(points)), n_init=10, random_state=self.seed)
+        labels = ranks.current().from_first(lambda: algorithm.fit(points).labels_.astype(np.int64))
+        start_from_clusters(head, z, torch.from_numpy(labels).to(z.device))
         for parameter in changed:  # their momentum is that of weights that are gone
             for value in optimizer.state[parameter].values():
                 if isinstance(value, Tensor):
@@ -67,20 +70,7 @@ class Guard:
         """The factor of the learning rate after what was done so far."""
         return float(0.5 ** sum(metrics.get("guard") == FEATURES for metrics in history))
 
-    def _problem(self, z: Tensor, head: nn.Linear) -> str | None:
-        if self._alike(z) and not self.alike_from_the_start:
-            return FEATURES
-        with torch.no_grad():
-            sizes = torch.bincount(head(z).argmax(dim=1), minlength=head.out_features)
-        return CLUSTERS if int(sizes.min()) < RARE * len(z) / head.out_features else None
-
     @staticmethod
     def _alike(z: Tensor) -> bool:
         mean = F.normalize(z, dim=1).mean(dim=0)
         return float(mean.square().sum()) > ALIKE  # the mean cosine of all pairs
-
-    def _clusters(self, z: Tensor, count: int) -> Tensor:
-        points = F.normalize(z, dim=1).cpu().numpy()
-        algorithm = KMeans(min(count, len(points)), n_init=10, random_state=self.seed)
-        labels = ranks.current().from_first(lambda: algorithm.fit(points).labels_.astype(np.int64))
-        return torch.from_numpy(labels).to(z.device)

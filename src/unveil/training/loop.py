@@ -1,6 +1,7 @@
 """The training loop, which all stages share."""
 
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +18,7 @@ from unveil.settings import Stage
 from unveil.training import checkpoint
 from unveil.training.guard import Guard
 from unveil.training.interrupt import Interrupt
-from unveil.training.progress import Progress
-from unveil.training.schedule import learning_rate
+from unveil.training.progress import Bar
 
 Metrics = dict[str, Any]
 LossesOf = Callable[[Batch], dict[str, Tensor]]
@@ -31,7 +31,7 @@ def train(
     *,
     folder: Path | None,
     every_seconds: float,
-    progress: Progress,
+    progress: Bar,
     after_epoch: Callable[[int], Metrics],
     made_from: str = "",
     guard: Guard | None = None,
@@ -143,3 +143,18 @@ def check_finite(means: dict[str, float], config: Stage) -> None:
             f"the loss '{bad[0]}' is not finite any more: {stage} diverged at learning rate {config.lr:g}; "
             f"run again with a smaller one and another --out, for example --set {stage}.lr={config.lr / 5:g}"
         )
+
+
+def learning_rate(config: Stage, time: float) -> float:
+    """The rate at `time` (epochs, with fractions): warm-up, then steps, a cosine to zero, or constant."""
+    rate = config.lr
+    if time < config.warmup:
+        return rate * time / config.warmup
+    match config.schedule:
+        case "step":
+            return rate * config.decay ** sum(time >= milestone for milestone in config.milestones)
+        case "cosine":
+            progress = (time - config.warmup) / max(config.epochs - config.warmup, 1e-9)
+            return rate * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
+        case "constant":
+            return rate

@@ -1,8 +1,7 @@
 """Progress of a stage: a bar on a terminal, plain lines elsewhere."""
 
-import contextlib
 import time
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -13,26 +12,11 @@ SHOWN = ("acc", "test_acc", "known_acc", "neighbor_purity")
 LINE_SECONDS = 30.0
 
 
-class Progress(Protocol):
-    """Receives the events of the training loop."""
-
-    def start(self, *, epochs: int, steps: int, done: int) -> None: ...
-    def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None: ...
-    def epoch_done(self, metrics: dict[str, Any]) -> None: ...
-    def __enter__(self) -> object: ...
-    def __exit__(self, *_: object) -> None: ...
-
-
-class Silent(contextlib.nullcontext[None]):
-    """Shows nothing."""
-
-    def start(self, *, epochs: int, steps: int, done: int) -> None: ...
-    def advance(self, epoch: int, losses: dict[str, Tensor], rate: float) -> None: ...
-    def epoch_done(self, metrics: dict[str, Any]) -> None: ...
-
-
 class Bar:
-    """A rich bar for one stage, with a line for each evaluated epoch. Losses are read every `interval` seconds."""
+    """Receives the events of the training loop: a rich bar for one stage, with a line for each evaluated epoch.
+
+    Losses are read every `interval` seconds.
+    """
 
     def __init__(self, stage: str, console: Console, interval: float = 1.0) -> None:
         self.stage, self.console, self.interval = stage, console, interval
@@ -69,16 +53,14 @@ class Bar:
         self.bar.update(self.task, detail=detail)
         if not self.console.is_terminal:
             left = (now - self.begun) / max(self.done - self.first, 1) * (self.total - self.done)
-            self.console.print(
-                f"{self.stage} step {self.done:,}/{self.total:,} {detail} eta {left / 60:.1f} min", soft_wrap=True
-            )
+            steps = f"{self.stage} step {self.done:,}/{self.total:,}"
+            self.console.print(f"{steps} {detail} eta {left / 60:.1f} min", soft_wrap=True)
 
     def epoch_done(self, metrics: dict[str, Any]) -> None:
         shown = " ".join(f"{name} {metrics[name]:.3f}" for name in SHOWN if name in metrics)
         if shown:
-            self.console.print(
-                f"{self.stage} epoch {int(metrics['epoch']) + 1}/{self.epochs} {shown}", highlight=False, soft_wrap=True
-            )
+            epoch = f"{self.stage} epoch {int(metrics['epoch']) + 1}/{self.epochs}"
+            self.console.print(f"{epoch} {shown}", highlight=False, soft_wrap=True)
 
     def __enter__(self) -> "Bar":
         self.bar.start()

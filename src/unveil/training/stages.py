@@ -7,6 +7,7 @@ reused, and an interrupted stage continues from its checkpoint; without one, eve
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,11 @@ from unveil.errors import UnveilError
 from unveil.methods.catalog import make_clusterer, make_method, method_class
 from unveil.methods.method import Context, Method
 from unveil.methods.rotation import Rotation
-from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, similarity_of
+from unveil.methods.similarity import LearnSimilarity, PairwiseSettings, Similarity, similarity_of
 from unveil.methods.supervised import Supervised
 from unveil.models.encoder import load_head
 from unveil.models.heads import linear_head, start_from_clusters
 from unveil.models.inference import features
-from unveil.models.similarity import Similarity
 from unveil.numerics import Labels
 from unveil.settings import Stage
 from unveil.training import checkpoint
@@ -113,7 +113,11 @@ def discovery_stage(training: Training, start: Labels | None = None, recognized:
             )
     elif config.novel_head != "random" and not (folder is not None and (folder / checkpoint.NAME).exists()):
         z = features(model, training.views, task.unlabeled)
-        labels = torch.from_numpy(_clusters(training) if start is None else start).to(z.device)
+        if start is None and config.novel_head == "neighbors":
+            start = neighbor_clusters(training)
+        elif start is None:
+            start = kmeans(training, "tail" if config.novel_head == "inputs" else "features")
+        labels = torch.from_numpy(start).to(z.device)
         start_from_clusters(head, z, labels, round_clusters=config.novel_head != "neighbors")
     context = Context(
         settings=training.settings.method,
@@ -125,23 +129,11 @@ def discovery_stage(training: Training, start: Labels | None = None, recognized:
     method = make_method(config.method, model, context).to(training.device)
     loader = _discovery_loader(training, method)
     evaluation = _evaluation(training, method)
-    guard = None
-    if config.guard:
-        guard = Guard(model, lambda: features(model, training.views, task.unlabeled), seed, training.tell)
+    watched = partial(features, model, training.views, task.unlabeled)
+    guard = Guard(model, watched, seed, training.tell) if config.guard else None
     history = train_stage(training, "discovery", config, method, loader, folder, evaluation, made_from, guard)
     training.seconds["discovery"] = history[-1]["seconds"] if history else 0.0
     return history
-
-
-def _clusters(training: Training) -> Labels:
-    """The clusters of the unlabeled items from which the novel head starts."""
-    match training.settings.discovery.novel_head:
-        case "neighbors":
-            return neighbor_clusters(training)
-        case "inputs":
-            return kmeans(training, "tail")
-        case _:
-            return kmeans(training, "features")
 
 
 def _discovery_loader(training: Training, method: Method) -> Loader:
@@ -149,15 +141,8 @@ def _discovery_loader(training: Training, method: Method) -> Loader:
     if method.unlabeled_only and config.unlabeled_batch is not None:
         config = replace(config, batch=config.unlabeled_batch, labeled_per_batch=None)
         return _loader(training, config, task.unlabeled, seed, n_views=2)
-    return _loader(
-        training,
-        config,
-        np.arange(len(task)),
-        seed,
-        n_views=2,
-        labeled_per_batch=config.labeled_per_batch,
-        unlabeled_only=method.unlabeled_only,
-    )
+    kinds = {"labeled_per_batch": config.labeled_per_batch, "unlabeled_only": method.unlabeled_only}
+    return _loader(training, config, np.arange(len(task)), seed, n_views=2, **kinds)
 
 
 def _evaluation(training: Training, method: Method) -> Callable[[], Metrics]:
@@ -181,10 +166,9 @@ def _cluster(training: Training, clusterer: Clusterer, recognized: Labels | None
     labels = task.labels if recognized is None else recognized
     z = features(model, training.views, np.arange(len(task))).cpu().numpy()
     clustering = clusterer.fit(z, labels, task.n_novel or 1, training.settings.seed)
-    known = labels != UNLABELED
-    head = (
-        clustering.head if recognized is None else with_known(clustering.head, z[known], labels[known], len(task.known))
-    )
+    known, head = labels != UNLABELED, clustering.head
+    if recognized is not None:
+        head = with_known(head, z[known], labels[known], len(task.known))
     model.novel_head = head.to(training.device)
     training.seconds["discovery"] = round(time.monotonic() - begun, 2)
     return [{**training.evaluator().discovery(model), "seconds": training.seconds["discovery"]}]

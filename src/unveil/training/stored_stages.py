@@ -25,7 +25,6 @@ from unveil.errors import DamagedError, UnveilError
 from unveil.hardware import commit
 from unveil.methods.method import Method
 from unveil.models.inference import features, inputs
-from unveil.models.model import Model
 from unveil.numerics import Labels
 from unveil.settings import Settings, Stage
 from unveil.training import checkpoint
@@ -35,8 +34,8 @@ from unveil.training.progress import Bar
 from unveil.training.training import Training
 from unveil.training.trunk_cache import cached_views
 
-_MADE: set[Path] = set()
-"""Stages that this process has trained: nobody needs to be told that they are used again."""
+Cache = CachedViews | None
+_MADE: set[Path] = set()  # stages that this process has trained: nobody needs to be told that they are used again
 
 
 def train_or_reuse(
@@ -59,7 +58,9 @@ def train_or_reuse(
         training.seconds[stage] = history[-1]["seconds"]
         return
     settings, (data, labels) = training.settings, _trained_on(training, loader.rows, with_labels)
-    weights_of = result or _pretrained(training.model, labels)
+    # the novel head is not stored: every discovery seed draws its own
+    parts = {"encoder": training.model.encoder} | ({"known_head": training.model.known_head} if labels else {})
+    weights_of = result or nn.ModuleDict(parts)
     table = {key: value for key, value in recipe.changed(config).items() if key != "evaluate_every"}
     training.trained_by = storage.identity(
         stage=stage,
@@ -227,9 +228,7 @@ def cache_trunk(training: Training) -> None:
     training.seconds["cache"] = train_views.seconds + (0 if test_views is None else test_views.seconds)
 
 
-def _cached(
-    training: Training, source: Views, items: Items | None, count: int, most: float | None
-) -> CachedViews | None:
+def _cached(training: Training, source: Views, items: Items | None, views: int, most: float | None) -> Cache:
     assert training.storage is not None
     assert items is not None
     made_from = {
@@ -241,7 +240,7 @@ def _cached(
     return cached_views(
         source,
         training.model,
-        count,
+        views,
         most=most,
         made_from=made_from,
         folder=training.storage.stages,
@@ -261,12 +260,6 @@ def _trained_on(training: Training, rows: Labels, with_labels: bool) -> tuple[st
     if training.unlabeled_seen or not with_labels or task.items.are_vectors:
         return training.data_id, _labels_id(task.labels) if with_labels else ""
     return task.items.take(rows).fingerprint(), _labels_id(task.labels[rows])
-
-
-def _pretrained(model: Model, labels: str) -> nn.ModuleDict:
-    """The modules that a stage stores: the encoder, and the known head where labels were used. The novel head is not
-    stored: every discovery seed draws its own."""
-    return nn.ModuleDict({"encoder": model.encoder} | ({"known_head": model.known_head} if labels else {}))
 
 
 def _labels_id(labels: Labels) -> str:

@@ -34,10 +34,8 @@ class Training:
     console: Console = field(default_factory=lambda: Console(quiet=True))
     seconds: dict[str, float] = field(default_factory=dict)
     """Training seconds by stage; a reused stage has those of its original training."""
-    warnings: list[str] = field(default_factory=list)
-    """Warnings of the evaluations."""
-    cache: dict[str, Any] | None = None
-    """Views, type and bytes of the trunk cache; None without one."""
+    warnings: list[str] = field(default_factory=list)  # warnings of the evaluations
+    cache: dict[str, Any] | None = None  # views, type and bytes of the trunk cache; None without one
 
     def __post_init__(self) -> None:
         self.settings = fit_to_data(self.settings, self.task)
@@ -131,9 +129,8 @@ def check_network(settings: Settings, task: Task) -> None:
     views = make_views(few, settings.data, settings.augment, device, machine.workers)
     check(settings, task, views)
     encoder = build_encoder(settings.encoder, views.shape, rng.generator(0, "check"))
-    load_head(
-        linear_head(encoder.dim, max(1, len(task.known)), rng.generator(0, "check")), settings.encoder, "known_head"
-    )
+    head = linear_head(encoder.dim, max(1, len(task.known)), rng.generator(0, "check"))
+    load_head(head, settings.encoder, "known_head")
 
 
 def check(settings: Settings, task: Task, views: Views) -> None:

@@ -41,7 +41,8 @@ def cached_views(
     names what the outputs depend on: the trunk, the data and the augmentation.
     """
     dtype = "bfloat16" if model.precision == torch.bfloat16 else "float16"
-    wanted = Layout(items=len(source), views=views, shape=_output_shape(source, model), dtype=dtype)
+    shape = tuple(_sample(source, model, 1)[0].movedim(0, -1).shape)  # channels last
+    wanted = Layout(items=len(source), views=views, shape=shape, dtype=dtype)
     folder.mkdir(parents=True, exist_ok=True)
     device = model.device
     fewest = 1 if source.first_view_clean else 2  # two views of an item should differ
@@ -56,7 +57,11 @@ def cached_views(
                     continue
                 what = f"{layout.views} views of {len(source):,} items in {layout.dtype}"
                 console.print(f"trunk cache: {layout.bytes / 1e9:.2f} GB, {what}, in {path}", soft_wrap=True)
-                _build(path, layout, source, model, console)
+                sample = _sample(source, model, CHUNK) if layout.dtype == "uint8" else None
+                try:
+                    build(path, layout, _outputs(source, model, layout.views, console), sample)
+                except OSError as error:
+                    raise files.disk_error(error, path) from error
         if layout != wanted:
             tell(
                 f"the trunk cache holds {layout.views} views in {layout.dtype} for lack of room, not {wanted.views} in "
@@ -82,27 +87,13 @@ def _usable(path: Path, tell: Callable[[str], None]) -> bool:
         return False
 
 
-def _build(path: Path, layout: Layout, source: Views, model: Model, console: Console) -> None:
-    sample = _sample(source, model) if layout.dtype == "uint8" else None
-    try:
-        build(path, layout, _outputs(source, model, layout.views, console), sample)
-    except OSError as error:
-        raise files.disk_error(error, path) from error
-
-
 @torch.no_grad()
-def _sample(source: Views, model: Model) -> Tensor:
+def _sample(source: Views, model: Model, count: int) -> Tensor:
     """Trunk features of items from all over the data set."""
     model.eval()
-    rows = np.unique(np.linspace(0, len(source) - 1, CHUNK).astype(np.int64))
+    rows = np.unique(np.linspace(0, len(source) - 1, count).astype(np.int64))
     ((x,),) = source.stream([Draw(rows, (None,))])
     return model.trunk(x)
-
-
-@torch.no_grad()
-def _output_shape(source: Views, model: Model) -> tuple[int, ...]:
-    ((probe,),) = source.stream([Draw(np.zeros(1, dtype=np.int64), (None,))])
-    return tuple(model.trunk(probe)[0].movedim(0, -1).shape)  # channels last
 
 
 @torch.no_grad()

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unveil.numerics import mean_direction, unit_rows
+from unveil.numerics import Labels, Matrix, mean_direction, unit_rows
 from unveil.runs.reader import Run
 
-MOST_PICTURES = 1600
-"""Approximate number of pictures on all cards together: with many clusters each card has fewer."""
+MOST_PICTURES = 1600  # approximate number of pictures on all cards together: with many clusters each card has fewer
 UNUSUAL_COLUMNS = 5
 
 
@@ -18,8 +17,7 @@ class UnusualColumn:
     """A column of the input in which a cluster differs from all items."""
 
     column: str
-    difference: float
-    """Difference of the means, in standard deviations over all items."""
+    difference: float  # difference of the means, in standard deviations over all items
     mean: float
 
 
@@ -30,17 +28,12 @@ class Cluster:
     index: int
     name: str
     size: int
-    confidence: float
-    """Mean over its items; 0 where it has none."""
-    typical: tuple[int, ...] = ()
-    """Items of highest typicality, best first."""
-    doubtful: tuple[int, ...] = ()
-    """Items of lowest confidence, worst first."""
-    nearest: str | None = None
-    """The known class whose mean direction has the largest cosine to that of the cluster."""
+    confidence: float  # mean over its items; 0 where it has none
+    typical: tuple[int, ...] = ()  # items of highest typicality, best first
+    doubtful: tuple[int, ...] = ()  # items of lowest confidence, worst first
+    nearest: str | None = None  # the known class whose mean direction has the largest cosine to that of the cluster
     cosine: float = 0.0
-    neighbors: tuple[int, ...] = ()
-    """Items of that known class, nearest to the cluster first."""
+    neighbors: tuple[int, ...] = ()  # items of that known class, nearest to the cluster first
     columns: tuple[UnusualColumn, ...] = ()
 
 
@@ -53,9 +46,7 @@ def describe(run: Run) -> list[Cluster]:
     return sorted(clusters, key=lambda cluster: (cluster.size == 0, -cluster.confidence, cluster.index))
 
 
-def _describe(
-    run: Run, index: int, count: int, known: list[NDArray[np.int64]], means: list[NDArray[np.float32]]
-) -> Cluster:
+def _describe(run: Run, index: int, count: int, known: list[Labels], means: list[Matrix]) -> Cluster:
     rows = np.flatnonzero(run.labels == index)
     if len(rows) == 0:
         return Cluster(index=index, name=run.classes[index], size=0, confidence=0.0)
@@ -84,17 +75,12 @@ def _describe(
 
 def unusual_columns(run: Run, rows: NDArray[np.int64]) -> tuple[UnusualColumn, ...]:
     """The columns whose mean in these rows is farthest from that of all rows, in standard deviations."""
-    inputs = run.inputs
-    if inputs is None or inputs.ndim != 2:
+    if run.column_statistics is None:
         return ()
-    deviation = inputs.std(axis=0, dtype=np.float64)
-    mean = inputs[rows].mean(axis=0, dtype=np.float64)
-    difference = mean - inputs.mean(axis=0, dtype=np.float64)
-    units = np.divide(difference, deviation, out=np.zeros_like(difference), where=deviation > 0)
+    mean, units = run.column_differences(rows, run.column_statistics[0])
     best = np.argsort(-np.abs(units), kind="stable")[:UNUSUAL_COLUMNS]
-    return tuple(
-        UnusualColumn(column=run.column(int(i)), difference=float(units[i]), mean=float(mean[i])) for i in best
-    )
+    found = ((run.column(int(i)), float(units[i]), float(mean[i])) for i in best)
+    return tuple(UnusualColumn(column=name, difference=apart, mean=here) for name, apart, here in found)
 
 
 def _features(run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -9,8 +9,7 @@ from unveil.pages.report.text import WIDE, count, escaped, name, percent, table
 from unveil.pages.report.truth import Comparison
 from unveil.runs.reader import Run
 
-MOST_CELLS = 30
-"""With more clusters or classes than this, only the largest confusions are listed."""
+MOST_CELLS = 30  # with more clusters or classes than this, only the largest confusions are listed
 
 
 def section(run: Run, comparison: Comparison, sheet: Sheet) -> str:
@@ -36,19 +35,15 @@ def section(run: Run, comparison: Comparison, sheet: Sheet) -> str:
     parts.append('<h3>Misplaced items</h3><p class="note">The true class, and the class of the cluster.</p>')
     if run.has_pictures:
         return "".join(parts) + items(run, sheet, [row for row, _, _ in comparison.misplaced], captions)
-    listed = [
-        f"<li>{item_name(run, row)} <small>{caption}</small></li>"
-        for (row, _, _), caption in zip(comparison.misplaced, captions, strict=True)
-    ]
-    return "".join([*parts, f'<ul class="names">{"".join(listed)}</ul>'])
+    pairs = zip((row for row, _, _ in comparison.misplaced), captions, strict=True)
+    listed = "".join(f"<li>{item_name(run, row)} <small>{caption}</small></li>" for row, caption in pairs)
+    return "".join([*parts, f'<ul class="names">{listed}</ul>'])
 
 
 def _scores(run: Run) -> str:
     """The scores that the run itself recorded, beside k-means."""
-    rows = [
-        (escaped(title), percent(scores["acc"], 1), f"{scores['nmi']:.3f}", f"{scores['ari']:.3f}")
-        for _, title, scores in words.score_rows(run.record)
-    ]
+    found = [(escaped(title), scores) for _, title, scores in words.score_rows(run.record)]
+    rows = [(title, percent(one["acc"], 1), f"{one['nmi']:.3f}", f"{one['ari']:.3f}") for title, one in found]
     return table(("", "ACC", "NMI", "ARI"), rows, label="scores of the run and of k-means") if len(rows) > 1 else ""
 
 
@@ -71,19 +66,13 @@ def _matrix(comparison: Comparison) -> str:
 def _largest(comparison: Comparison) -> str:
     confusions = comparison.counts.copy()
     confusions[range(comparison.matched), range(comparison.matched)] = 0
-    order = [
-        divmod(int(index), confusions.shape[1]) for index in (-confusions).ravel().argsort(kind="stable")[:MOST_CELLS]
-    ]
-    lines = [
-        f'<tr><th scope="row">{name(comparison.clusters[i], 24)}</th>'
-        f"<td>{name(comparison.classes[i], 24) if i < comparison.matched else 'none'}</td>"
-        f"<td>{name(comparison.classes[j], 24)}</td><td>{confusions[i, j]}</td></tr>"
-        for i, j in order
+    order = (-confusions).ravel().argsort(kind="stable")[:MOST_CELLS]
+    clusters, classes = ([name(one, 24) for one in names] for names in (comparison.clusters, comparison.classes))
+    rows = [
+        (clusters[i], classes[i] if i < comparison.matched else "none", classes[j], str(confusions[i, j]))
+        for i, j in (divmod(int(index), confusions.shape[1]) for index in order)
         if confusions[i, j]
     ]
-    return (
-        f'<p class="note">With {len(comparison.clusters)} clusters and {len(comparison.classes)} classes, only the '
-        f'largest confusions are shown.</p><div {WIDE}><table aria-label="largest confusions"><thead><tr>'
-        '<th scope="col">cluster</th><th scope="col">matched class</th><th scope="col">also holds</th>'
-        f'<th scope="col">items</th></tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
-    )
+    note = f"With {len(clusters)} clusters and {len(classes)} classes, only the largest confusions are shown."
+    header = ("cluster", "matched class", "also holds", "items")
+    return f'<p class="note">{note}</p>{table(header, rows, label="largest confusions")}'

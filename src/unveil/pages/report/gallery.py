@@ -8,14 +8,10 @@ from unveil.pages.report.sprites import Sheet
 from unveil.pages.report.text import SENTENCE, beginning, count, deviations, escaped, name, percent, short
 from unveil.runs.reader import Run
 
-MANY = 60
-"""With more clusters than this, cards are small."""
-STRIP = 9
-"""Pictures in the line of a class on the first screen."""
-TEXTS = 2
-"""Texts in the line of a class on the first screen."""
-NAMES = 6
-"""Items listed on a card where there are no pictures."""
+MANY = 60  # with more clusters than this, cards are small
+STRIP = 9  # pictures in the line of a class on the first screen
+TEXTS = 2  # texts in the line of a class on the first screen
+NAMES = 6  # items listed on a card where there are no pictures
 
 
 def swatch(run: Run, index: int) -> str:
@@ -32,14 +28,12 @@ def item_name(run: Run, row: int) -> str:
 def items(run: Run, sheet: Sheet, rows: Sequence[int], captions: Sequence[str] = ()) -> str:
     """A row of thumbnails, or a list of texts or names."""
     if not run.has_pictures:
-        lines = []
-        for row in rows:
-            confidence = f" <small>{percent(run.confidence[row])}</small>" if run.new[row] else ""
-            lines.append(f"<li>{item_name(run, row)}{confidence}</li>")
-        return f'<ul class="names">{"".join(lines)}</ul>'
+        sure = [f" <small>{percent(run.confidence[row])}</small>" if run.new[row] else "" for row in rows]
+        lines = "".join(f"<li>{item_name(run, row)}{note}</li>" for row, note in zip(rows, sure, strict=True))
+        return f'<ul class="names">{lines}</ul>'
     cells = []
     for number, row in enumerate(rows):
-        x, y = sheet.cell_of(row)
+        x, y = sheet.cells[row]
         confidence = f", confidence {percent(run.confidence[row])}" if run.new[row] else ""
         title = escaped(f"{short(run.ids[row], 90)}{confidence}")
         picture = f'<span class="t {sheet.name}" role="img" title="{title}" style="--x:{x};--y:{y}"></span>'

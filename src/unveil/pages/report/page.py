@@ -11,7 +11,7 @@ import numpy as np
 
 from unveil import files
 from unveil.pages import colors
-from unveil.pages.report import confusion, curves, gallery, parts, suggested
+from unveil.pages.report import confusion, curves, gallery, parts
 from unveil.pages.report.clusters import describe
 from unveil.pages.report.sprites import Sheet, draw
 from unveil.pages.report.text import SENTENCE, as_json, beginning, cleaned, count, escaped, short
@@ -20,12 +20,9 @@ from unveil.review.edited_scores import reviewed
 from unveil.runs.map import Layout, layout_of
 from unveil.runs.reader import Run, load
 
-LARGEST = 4_900_000
-"""Largest size of the file in bytes; pictures use what the other parts leave."""
-GALLERY_SHARE = 0.45
-"""Share of the bytes for pictures that the cards may use; the map uses the others."""
-GRID = 4095
-"""Coordinates on the map are whole numbers from 0 to this: finer than any screen."""
+LARGEST = 4_900_000  # largest size of the file in bytes; pictures use what the other parts leave
+GALLERY_SHARE = 0.45  # share of the bytes for pictures that the cards may use; the map uses the others
+GRID = 4095  # coordinates on the map are whole numbers from 0 to this: finer than any screen
 EMPTY = Layout(xy=np.zeros((0, 2), dtype=np.float32), sample=np.array([], dtype=np.int64))
 
 
@@ -46,11 +43,13 @@ def build(run: Run, *, with_map: bool = True, decided: dict[str, int] | None = N
     placed = layout.sample[run.labels[layout.sample] >= 0]
     in_cards = Sheet(name="g", rows=tuple(dict.fromkeys(shown)))
     in_map = Sheet(name="m", rows=tuple(placed.tolist()))
+    drawn, items = len(in_map.rows), int((run.labels >= 0).sum())
+    note = f"{drawn:,} of {items:,} items" if drawn < items else f"All {count(items, 'item')}"
     script = _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     sections = {
-        "map": ("Map", _map(len(in_map.rows), int((run.labels >= 0).sum())) if with_map else "", False),
-        "suggested": ("Classes to add", suggested.section(run), True),
+        "map": ("Map", Template(_part("map.html")).substitute(shown=note) if with_map else "", False),
+        "suggested": ("Classes to add", parts.classes_to_add(run), True),
         "clusters": ("Classes in detail", gallery.section(run, clusters, in_cards), True),
         "sizes": ("Sizes", parts.sizes(run, clusters), True),
         "truth": ("Against the truth", confusion.section(run, comparison, in_cards) if comparison else "", False),
@@ -80,11 +79,9 @@ def build(run: Run, *, with_map: bool = True, decided: dict[str, int] | None = N
 
 
 def _section(key: str, title: str, content: str, folded: bool) -> str:
-    heading = f'<h2 id="h-{key}">{title}</h2>'
-    if folded:
-        content = f"<details><summary>{heading}</summary>{content}</details>"
-        return f'<section id="{key}" aria-labelledby="h-{key}" class="folded">{content}</section>'
-    return f'<section id="{key}" aria-labelledby="h-{key}">{heading}{content}</section>'
+    heading, kind = f'<h2 id="h-{key}">{title}</h2>', ' class="folded"' if folded else ""
+    content = f"<details><summary>{heading}</summary>{content}</details>" if folded else heading + content
+    return f'<section id="{key}" aria-labelledby="h-{key}"{kind}>{content}</section>'
 
 
 def _sprites(run: Run, in_cards: Sheet, in_map: Sheet, room: int) -> tuple[str, str]:
@@ -105,7 +102,8 @@ def _points(run: Run, sheet: Sheet, layout: Layout) -> dict[str, Any]:
     points = []
     for row, (x, y) in zip(sheet.rows, grid, strict=True):
         confidence = round(100 * float(run.confidence[row]))
-        points.append([x, y, int(run.labels[row]), confidence, int(run.new[row]), cleaned(_title(run, row))])
+        title = beginning(run.texts[row], SENTENCE) if run.texts else short(run.ids[row], 40)
+        points.append([x, y, int(run.labels[row]), confidence, int(run.new[row]), cleaned(title)])
     return {
         "points": points,
         "classes": [cleaned(short(one, 40)) for one in run.classes],
@@ -115,11 +113,6 @@ def _points(run: Run, sheet: Sheet, layout: Layout) -> dict[str, Any]:
         "columns": sheet.columns,
         "pictures": run.has_pictures,
     }
-
-
-def _map(shown: int, items: int) -> str:
-    note = f"{shown:,} of {items:,} items" if shown < items else f"All {count(items, 'item')}"
-    return Template(_part("map.html")).substitute(shown=note)
 
 
 def _made(record: dict[str, Any]) -> str:
@@ -134,7 +127,3 @@ def _made(record: dict[str, Any]) -> str:
 
 def _part(file: str) -> str:
     return resources.files("unveil.pages.report").joinpath(file).read_text(encoding="utf-8")
-
-
-def _title(run: Run, row: int) -> str:
-    return beginning(run.texts[row], SENTENCE) if run.texts else short(run.ids[row], 40)

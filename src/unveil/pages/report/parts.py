@@ -8,13 +8,14 @@ import numpy as np
 from unveil.pages import words
 from unveil.pages.report.clusters import Cluster
 from unveil.pages.report.gallery import swatch
-from unveil.pages.report.text import count, escaped, name, percent, table
+from unveil.pages.report.text import count, escaped, name, percent, short, table
 from unveil.pages.report.truth import Comparison
+from unveil.review.suggestions import suggestions
 from unveil.runs.reader import Run
 
-MOST_KNOWN = 60
-"""Known classes whose sizes are shown, the largest ones."""
+MOST_KNOWN = 60  # known classes whose sizes are shown, the largest ones
 MOST_SKIPPED = 50
+EXAMPLES = 3  # of a class to add
 
 
 def opening(run: Run, comparison: Comparison | None, decided: Mapping[str, int] | None) -> str:
@@ -24,11 +25,9 @@ def opening(run: Run, comparison: Comparison | None, decided: Mapping[str, int] 
     estimate = run.record.get("estimate")
     about = "About " if estimate and decided is None and novel else ""
     classes = count(novel, "novel class", "novel classes") if novel else "no novel classes"
-    others = [
-        f"{recognized:,} {'belongs' if recognized == 1 else 'belong'} to known classes" if recognized else "",
-        f"{rejected:,} {'was' if rejected == 1 else 'were'} rejected" if rejected else "",
-    ]
-    also = " and ".join(filter(None, others))
+    others = [f"{recognized:,} {'belongs' if recognized == 1 else 'belong'} to known classes"] if recognized else []
+    others += [f"{rejected:,} {'was' if rejected == 1 else 'were'} rejected"] if rejected else []
+    also = " and ".join(others)
     items = count(int(run.new.sum()), "new item")
     known = f", beside {count(run.n_known, 'known class', 'known classes')}" if run.n_known else ""
     sentence = f"{about}{classes} in {items}{known}{f'; {also}' if also else ''}."
@@ -69,11 +68,8 @@ def warnings(run: Run) -> str:
 def how_found(run: Run) -> str:
     """The sentences of the record, the files that could not be read, and the rehearsals."""
     sentences = run.record.get("summary") or {}
-    lines = "".join(
-        f"<dt>{title}</dt><dd>{_sentence(sentences[key])}</dd>"
-        for key, title in words.SUMMARY.items()
-        if sentences.get(key)
-    )
+    told = [(title, sentences[key]) for key, title in words.SUMMARY.items() if sentences.get(key)]
+    lines = "".join(f"<dt>{title}</dt><dd>{_sentence(text)}</dd>" for title, text in told)
     parts = [f'<dl class="words">{lines}</dl>' if lines else ""]
     if skipped := run.record.get("skipped"):
         shown = "".join(f"<li>{name(one, 80)}</li>" for one in skipped[:MOST_SKIPPED])
@@ -109,6 +105,23 @@ def _rehearsals(forecast: dict[str, Any]) -> str:
     return f'<h3>{title}</h3><ul class="bars candidates">{"".join(lines)}</ul>'
 
 
+def classes_to_add(run: Run) -> str:
+    """A row for each novel class; empty where there is none."""
+    rows = [
+        (
+            escaped(short(one.name, 60)),
+            escaped(short(one.cluster, 40)),
+            f"{one.size:,}",
+            f"{one.sure} ({percent(one.confidence)})",
+            escaped(short(one.nearest_known or "", 40)),
+            escaped("; ".join(short(text, 60) for text in (one.texts or one.examples)[:EXAMPLES])),
+        )
+        for one in suggestions(run)
+    ]
+    header = ("name", "in this run", "items", "how sure", "nearest known class", "examples")
+    return table(header, rows, label="classes to add") if rows else ""
+
+
 def sizes(run: Run, clusters: Sequence[Cluster]) -> str:
     """Bars: novel classes by size, then known classes with the new items that were recognized."""
     kept = run.labels >= 0
@@ -134,11 +147,8 @@ def _bar(run: Run, index: int, new: int, given: int, largest: int, *, link: bool
     label = swatch(run, index) + name(run.classes[index], 28)
     if link:
         label = f'<a href="#class-{index}">{label}</a>'
-    parts = "".join(
-        f'<i{kind} style="width:{100 * part / largest:.2f}%"></i>'
-        for kind, part in (("", new), (' class="given"', given))
-        if part
-    )
+    shares = ((kind, 100 * part / largest) for kind, part in (("", new), (' class="given"', given)) if part)
+    parts = "".join(f'<i{kind} style="width:{share:.2f}%"></i>' for kind, share in shares)
     return f'<li><span>{label}</span><span class="bar">{parts}</span><span>{new + given:,}</span></li>'
 
 
@@ -153,10 +163,8 @@ def settings(run: Run) -> str:
     }
     parts = []
     for title, values in groups.items():
-        rows = [
-            (escaped(key.replace("_", " ")), f"<code>{name(str(value), 60)}</code>")
-            for key, value in _flat(values).items()
-        ]
+        flat = ((key.replace("_", " "), str(value)) for key, value in _flat(values).items())
+        rows = [(escaped(key), f"<code>{name(value, 60)}</code>") for key, value in flat]
         if rows:
             parts.append(f"<div><h3>{title}</h3>{table((), rows, label=title)}</div>")
     return f'<div class="settings">{"".join(parts)}</div>' if parts else ""

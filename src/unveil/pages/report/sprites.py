@@ -34,13 +34,9 @@ class Sheet:
         return max(1, math.ceil(len(self.rows) / self.columns))
 
     @cached_property
-    def _index_of(self) -> dict[int, int]:
-        return {row: index for index, row in enumerate(self.rows)}
-
-    def cell_of(self, row: int) -> tuple[int, int]:
-        """Column and line of the thumbnail of an item."""
-        line, column = divmod(self._index_of[row], self.columns)
-        return column, line
+    def cells(self) -> dict[int, tuple[int, int]]:
+        """Column and line of the thumbnail of each item."""
+        return {row: (index % self.columns, index // self.columns) for index, row in enumerate(self.rows)}
 
 
 def side(items: int) -> int:
@@ -70,7 +66,10 @@ def _fitting(pictures: list[Image.Image | None], sheet: Sheet, cell: int, room: 
     @cache
     def encoded(step: int) -> bytes:
         side, quality = steps[step]
-        return _webp(_paste(pictures, sheet, side), quality)
+        file = io.BytesIO()
+        whole = _paste(pictures, sheet, side)
+        whole.save(file, "WEBP", lossless=quality is None, quality=quality or 80, method=4)
+        return file.getvalue()
 
     if len(encoded(0)) <= room:  # the usual case
         return encoded(0)
@@ -92,9 +91,3 @@ def _paste(pictures: list[Image.Image | None], sheet: Sheet, cell: int) -> Image
         line, column = divmod(index, sheet.columns)
         whole.paste(picture, (column * cell + (cell - width) // 2, line * cell + (cell - height) // 2))
     return whole
-
-
-def _webp(picture: Image.Image, quality: int | None) -> bytes:
-    file = io.BytesIO()
-    picture.save(file, "WEBP", lossless=quality is None, quality=quality or 80, method=4)
-    return file.getvalue()

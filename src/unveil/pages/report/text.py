@@ -13,11 +13,9 @@ HIDDEN = re.compile(
 """Characters that nobody sees or that change the direction of text."""
 WIDE = 'class="wide" tabindex="0" role="group" aria-label="Table"'
 """Attributes of what scrolls sideways on a small screen, by touch or by keys."""
-NAME = 48
-"""Most characters of a name that are shown."""
+NAME = 48  # most characters of a name that are shown
 
-SENTENCE = 72
-"""Most characters of a text that are shown."""
+SENTENCE = 72  # most characters of a text that are shown
 
 
 def cleaned(text: object) -> str:
@@ -68,9 +66,8 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, label: str) -> str:
     """A table of cells that are HTML already; the first column is the head of its row."""
     head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
-    lines = "".join(
-        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
-    )
+    cells = ((row[0], "".join(f"<td>{cell}</td>" for cell in row[1:])) for row in rows)
+    lines = "".join(f'<tr><th scope="row">{first}</th>{others}</tr>' for first, others in cells)
     top = f"<thead><tr>{head}</tr></thead>" if header else ""
     return f'<div {WIDE}><table aria-label="{escaped(label)}">{top}<tbody>{lines}</tbody></table></div>'
 

@@ -9,11 +9,9 @@ from unveil import rng
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy, clustering_scores, contingency
 from unveil.numerics import match_clusters
-from unveil.runs.reader import Run
-from unveil.runs.truth import read_truth
+from unveil.runs.reader import Run, read_truth
 
-EXAMPLES = 24
-"""Misplaced items that are shown."""
+EXAMPLES = 24  # misplaced items that are shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,19 +19,14 @@ class Comparison:
     """Clusters against classes, for the new items whose true class is known."""
 
     items: int
-    rejected: int
-    """Items whose true class is known and which a person rejected: they are not counted."""
-    unknown_ids: int
-    """Ids in truth.csv that no new item has."""
+    rejected: int  # items whose true class is known and which a person rejected: they are not counted
+    unknown_ids: int  # ids in truth.csv that no new item has
     scores: dict[str, float]
-    kmeans: float
-    """Accuracy of k-means on the same items."""
+    kmeans: float  # accuracy of k-means on the same items
     clusters: tuple[str, ...]
     classes: tuple[str, ...]
-    counts: NDArray[np.int64]
-    """(clusters, classes), ordered so that matched pairs stand on the diagonal."""
-    matched: int
-    """Number of matched pairs: min(clusters, classes)."""
+    counts: NDArray[np.int64]  # (clusters, classes), ordered so that matched pairs stand on the diagonal
+    matched: int  # number of matched pairs: min(clusters, classes)
     misplaced: tuple[tuple[int, str, str], ...]
     """(row, its class, the class that its cluster is matched to): a random sample."""
 
@@ -48,9 +41,8 @@ def compare(run: Run) -> Comparison | None:
     if len(rows) == 0 and rejected:
         return None
     if len(rows) == 0:
-        raise UnveilError(
-            f"{run.folder / 'truth.csv'} has no id of a new item: its column id must hold ids as in predictions.csv"
-        )
+        file = run.folder / "truth.csv"
+        raise UnveilError(f"{file} has no id of a new item: its column id must hold ids as in predictions.csv")
     y, labels = np.array([truth[run.ids[row]] for row in rows]), run.labels[rows]
     classes, clusters = np.unique(y), np.unique(labels)
     counts = contingency(y, labels)

@@ -18,8 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 KEY_HEADER = "X-Unveil-Key"
-SESSION_PATH = "/api/session"
-"""Trades the code of a link for a session key."""
+SESSION_PATH = "/api/session"  # trades the code of a link for a session key
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
@@ -38,10 +37,8 @@ class Access:
 
     def __init__(self, *, port: int, hosts: frozenset[str], used: Callable[[], None] = lambda: None) -> None:
         self.port = port
-        self.hosts = hosts
-        """Values of the Host header, with the port."""
-        self.used = used
-        """Called after a link was used: there is a new one then."""
+        self.hosts = hosts  # values of the Host header, with the port
+        self.used = used  # called after a link was used: there is a new one then
         self._lock = threading.Lock()
         self._code = secrets.token_urlsafe(32)
         self._keys: set[str] = set()
@@ -128,7 +125,7 @@ def allowed_hosts(host: str, port: int) -> frozenset[str]:
             names = ["localhost", str(address)]
         else:
             names = [str(address)]
-    return frozenset(_with_port(name.lower(), port) for name in names)
+    return frozenset(f"[{name}]:{port}" if ":" in name else f"{name}:{port}" for name in map(str.lower, names))
 
 
 def _own_addresses() -> set[str]:
@@ -145,7 +142,3 @@ def _own_addresses() -> set[str]:
         except OSError:
             continue
     return names
-
-
-def _with_port(name: str, port: int) -> str:
-    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"

@@ -154,9 +154,8 @@ class Log:
             raise
         except OSError as error:
             if self.path.is_symlink():  # it may lead anywhere
-                raise TroubleError(
-                    "log", f"{self.path} is a link, expected a log of corrections: replace it by the file"
-                ) from None
+                message = f"{self.path} is a link, expected a log of corrections: replace it by the file"
+                raise TroubleError("log", message) from None
             raise TroubleError("read-only", str(disk_error(error, self.path))) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

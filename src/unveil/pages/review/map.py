@@ -21,10 +21,11 @@ class LiveMap:
     def state(self) -> str:
         """`fine`, `drawing` (ask again soon) or `quick` (there will be no better one)."""
         with self._lock:
-            if self._fine is None and not (drawing := self._drawing()):
+            drawing = self._process is not None and self._process.poll() is None
+            if self._fine is None and not drawing:
                 self._fine = stored_layout(self._run)
                 if self._fine is None and self._process is None and can_use_tsne():
-                    self._process, drawing = _start_drawing(self._run), True
+                    self._process, drawing = in_background("unveil.runs.map", self._run), True
             return "fine" if self._fine is not None else "drawing" if drawing else "quick"
 
     def coordinates(self) -> tuple[bytes, str]:
@@ -36,10 +37,3 @@ class LiveMap:
             if self._quick is None:
                 self._quick = quick_layout(self._run)
             return self._quick.xy.astype("<f4").tobytes(), state
-
-    def _drawing(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-
-def _start_drawing(run: Run) -> subprocess.Popen[bytes]:
-    return in_background("unveil.runs.map", run)

@@ -1,7 +1,6 @@
 """What a request asks for, checked: numbers, texts and rows of the address or of the body."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -47,10 +46,15 @@ def text(body: dict[str, Any], key: str) -> str:
     return value
 
 
-def number(query: Mapping[str, str], key: str, default: int) -> int:
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number of reasonable length."""
+    return text.isascii() and text.isdecimal() and len(text) < 12
+
+
+def number(request: Request, key: str, default: int) -> int:
     """A whole number of the address."""
-    value = query.get(key, str(default))
-    if not (value.isascii() and value.isdecimal()) or len(value) > 12:
+    value = request.query_params.get(key, str(default))
+    if not is_whole(value):
         raise UnveilError(f"{key} must be a whole number")
     return int(value)
 
@@ -69,7 +73,7 @@ def alike(request: Request) -> float:
 def path_number(request: Request, key: str) -> int:
     """A whole number of the path."""
     value: str = request.path_params[key]
-    if not (value.isascii() and value.isdecimal()) or len(value) > 12:
+    if not is_whole(value):
         raise HTTPException(404, f"there is no such {key}")
     return int(value)
 
@@ -85,7 +89,7 @@ def row(request: Request, run: Run) -> int:
 def rows(request: Request, run: Run) -> list[int]:
     """The items that the address is about."""
     texts = request.query_params.get("rows", "").split(",")
-    if len(texts) > MOST_ROWS or not all(one.isascii() and one.isdecimal() and len(one) < 12 for one in texts):
+    if len(texts) > MOST_ROWS or not all(map(is_whole, texts)):
         raise UnveilError(f"rows must be 1 to {MOST_ROWS} numbers, separated by commas")
     found = [int(one) for one in texts]
     if max(found) >= len(run.ids):

@@ -8,22 +8,18 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from unveil.runs.reader import Run
 from unveil.runs.thumbnails import Thumbnails
 
-SIDES = (112, 224)
-"""Sides of small pictures in pixels: for usual and for high-density screens."""
+SIDES = (112, 224)  # sides of small pictures in pixels: for usual and for high-density screens
 COLUMNS = 8
 MOST_ROWS = 64
 LARGE = 1600
-KEPT = 800
-"""Most small pictures in memory: 120 MB."""
+KEPT = 800  # most small pictures in memory: 120 MB
 UNUSUAL_COLUMNS = 4
-MOST_COLUMNS = 400
-"""Columns of one item that are shown at most."""
+MOST_COLUMNS = 400  # columns of one item that are shown at most
 
 
 class Pictures:
@@ -73,30 +69,16 @@ class Pictures:
 
     def whole_row(self, row: int) -> list[dict[str, Any]]:
         """All columns of an item without a picture, the most unusual first."""
-        if self._statistics is None or self._run.inputs is None:
-            return []
-        mean, deviation = self._statistics
-        x = np.asarray(self._run.inputs[row]).reshape(-1)
-        distance = (x - mean) / deviation
-        order = np.argsort(-np.abs(distance), kind="stable")[:MOST_COLUMNS]
-        return [self._column(int(column), x[column], distance[column]) for column in order]
+        return self.columns([row], MOST_COLUMNS)[0]
 
-    @cached_property
-    def _statistics(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
-        x = self._run.inputs
-        if x is None:
-            return None
-        x = x.reshape(len(x), -1)
-        return x.mean(axis=0), np.maximum(x.std(axis=0), 1e-12)
-
-    def columns(self, rows: list[int]) -> list[list[dict[str, Any]]]:
+    def columns(self, rows: list[int], most: int = UNUSUAL_COLUMNS) -> list[list[dict[str, Any]]]:
         """For each item the columns in which it is farthest from the mean of all items."""
-        if self._statistics is None or self._run.inputs is None:
+        if self._run.column_statistics is None or self._run.inputs is None:
             return [[] for _ in rows]
-        mean, deviation = self._statistics
-        x = np.asarray(self._run.inputs[rows]).reshape(len(rows), -1)
-        distance = (x - mean) / deviation
-        best = np.argsort(-np.abs(distance), axis=1)[:, :UNUSUAL_COLUMNS]
+        mean, deviation = self._run.column_statistics
+        x = np.asarray(self._run.inputs[rows])
+        distance = (x - mean) / np.maximum(deviation, 1e-12)
+        best = np.argsort(-np.abs(distance), axis=1, kind="stable")[:, :most]
         return [[self._column(int(c), x[i, c], distance[i, c]) for c in best[i]] for i in range(len(rows))]
 
     def _column(self, column: int, value: float, deviations: float) -> dict[str, Any]:

@@ -25,16 +25,12 @@ from unveil.review.names import Names, free_name
 from unveil.review.questions import Questions
 from unveil.runs.reader import Run
 
-PAGE = 20_000
-"""Most items in a response about one class."""
+PAGE = 20_000  # most items in a response about one class
 DOUBTFUL = 12
-LONGEST_TEXT = 400
-"""Characters of a text beside others; the viewer shows all of it."""
-TELLING = 6
-"""Words or columns that set a class or a part apart."""
+LONGEST_TEXT = 400  # characters of a text beside others; the viewer shows all of it
+TELLING = 6  # words or columns that set a class or a part apart
 SHOWN_QUESTIONS = 12
-LEAST_GAIN = 0.5
-"""Questions whose answer is expected to put fewer items right are not asked."""
+LEAST_GAIN = 0.5  # questions whose answer is expected to put fewer items right are not asked
 FIELDS = ("question", "cluster", "clusters", "class", "text", "parts", "rows", "to", "reviewed")
 
 
@@ -78,19 +74,15 @@ class Review:
 
     def rows_of(self, cluster: int, sort: str, offset: int, limit: int) -> dict[str, Any]:
         with self.log.reading() as state:
-            if cluster != REJECTED and cluster not in state.meanings:
-                raise HTTPException(404, "there is no such class any more")
+            if cluster != REJECTED:
+                self._existing(state, cluster)
             rows = self.summary.ordered(state, cluster, sort)
         part = rows[offset : offset + min(limit, PAGE)]
         return {"total": len(rows), "offset": offset, **self._described(part)}
 
     def _described(self, rows: Any) -> dict[str, Any]:
-        confidence = np.round(self.summary.confidence[rows] * 100).astype(int)
-        return {
-            "rows": rows.tolist(),
-            "confidence": confidence.tolist(),
-            "new": self.run.new[rows].astype(int).tolist(),
-        }
+        confidence, new = np.round(self.summary.confidence[rows] * 100).astype(int), self.run.new[rows].astype(int)
+        return {"rows": rows.tolist(), "confidence": confidence.tolist(), "new": new.tolist()}
 
     def items(self, rows: list[int]) -> list[dict[str, Any]]:
         with self.log.reading() as state:
@@ -139,15 +131,14 @@ class Review:
             words = self.names.telling(state.labels, cluster, TELLING) if self.run.texts else []
             names = self._suggested(state, cluster, [one for one, _ in others if not state.is_novel(one)])
         columns = () if self.run.has_pictures else unusual_columns(self.run, rows)
+        unusual = [(c.column, _readable(c.mean), round(c.difference, 1)) for c in columns]
         return {
             "names": names,
             "words": words,
             "doubtful": rows[::-1][:DOUBTFUL].tolist(),
             "known": None if known is None else {"id": known[0], "cosine": round(known[1], 3)},
             "cluster": None if novel is None else {"id": novel[0], "cosine": round(novel[1], 3)},
-            "columns": [
-                {"column": c.column, "mean": _readable(c.mean), "deviations": round(c.difference, 1)} for c in columns
-            ],
+            "columns": [{"column": name, "mean": mean, "deviations": units} for name, mean, units in unusual],
         }
 
     def _suggested(self, state: State, cluster: int, known: list[int]) -> list[str]:
@@ -194,10 +185,8 @@ class Review:
             accepted = state.labels != REJECTED
         remaining = [[row for row in group if accepted[row]] for group in self.similar_items.duplicates(alike)]
         groups = [group for group in remaining if len(group) > 1]
-        return {
-            "groups": groups,
-            **self._described(np.array([row for group in groups for row in group], dtype=np.int64)),
-        }
+        rows = np.array([row for group in groups for row in group], dtype=np.int64)
+        return {"groups": groups, **self._described(rows)}
 
     def act(self, kind: str, data: dict[str, Any], base: int) -> dict[str, Any]:
         self.log.act(kind, {key: data[key] for key in FIELDS if key in data}, base)

@@ -18,8 +18,7 @@ from unveil.review.log import LOG
 from unveil.runs.reader import Run, load
 
 EVERYWHERE = ("0.0.0.0", "::")
-OPENER = "open-review.html"
-"""A page for the browser of the person who started the server, which leads to the address."""
+OPENER = "open-review.html"  # a page for the browser of the person who started the server, which leads to the address
 
 
 def serve(folder: Path, *, host: str, port: int, browser: bool) -> None:
@@ -42,8 +41,7 @@ class Links:
 
     def __init__(self, base: str, folder: Path) -> None:
         self.base = base
-        self.say = False
-        """Print the next address when one was used."""
+        self.say = False  # print the next address when one was used
         self.access: Access | None = None
         self._folder = folder
         self._opener: Path | None = None

@@ -42,14 +42,11 @@ def application(run: Run, access: Access) -> Guard:
         sort = request.query_params.get("sort", "confidence")
         if sort not in ("confidence", "typicality"):
             raise UnveilError("sort by confidence or typicality")
-        offset, limit = (
-            asked.number(request.query_params, "offset", 0),
-            asked.number(request.query_params, "limit", PAGE),
-        )
+        offset, limit = asked.number(request, "offset", 0), asked.number(request, "limit", PAGE)
         return JSONResponse(review.rows_of(asked.path_number(request, "cluster"), sort, offset, limit))
 
     def thumbs(request: Request) -> Response:
-        side = asked.number(request.query_params, "side", review.pictures.sides[0])
+        side = asked.number(request, "side", review.pictures.sides[0])
         if side not in review.pictures.sides:
             raise UnveilError(f"side is one of {', '.join(map(str, review.pictures.sides))}")
         image, kind, sizes = review.pictures.sheet(asked.rows(request, run), side)
@@ -63,7 +60,7 @@ def application(run: Run, access: Access) -> Guard:
 
     def similar(request: Request) -> Response:
         check_present(run)
-        count = min(max(asked.number(request.query_params, "count", 60), 1), 500)
+        count = min(max(asked.number(request, "count", 60), 1), 500)
         return JSONResponse(review.similar(asked.row(request, run), count))
 
     def coordinates(request: Request) -> Response:
@@ -104,55 +101,44 @@ def application(run: Run, access: Access) -> Guard:
             return JSONResponse({"error": message, "trouble": "session"}, 401)
         return JSONResponse({"key": key})
 
-    routes = [
-        Route("/", file),
-        Route(SESSION_PATH, session, methods=["POST"]),
-        Route("/api/log", posted(lambda b: review.log_again(asked.text(b, "do"))), methods=["POST"]),
-        Route("/static/{name}", file),
-        Route("/api/about", answered(review.about)),
-        Route("/api/state", answered(review.state)),
-        Route("/api/duplicates", lambda request: JSONResponse(review.duplicates(asked.alike(request)))),
-        Route("/api/cluster/{cluster}", cluster),
-        Route("/api/rejected", lambda request: JSONResponse(review.rows_of(REJECTED, "confidence", 0, PAGE))),
-        Route("/api/thumbs", thumbs),
-        Route("/api/items", lambda request: JSONResponse(review.items(asked.rows(request, run)))),
-        Route("/api/item/{row}", picture),
-        Route("/api/similar/{row}", similar),
-        Route("/api/row/{row}", lambda request: JSONResponse(review.whole_row(asked.row(request, run)))),
-        Route(
-            "/api/profile/{cluster}",
-            lambda request: JSONResponse(review.profile(asked.path_number(request, "cluster"))),
-        ),
-        Route("/api/list", posted(review.listed), methods=["POST"]),
-        Route("/api/queue", answered(review.queue)),
-        Route("/api/nearest", posted(review.nearest), methods=["POST"]),
-        Route("/api/map", coordinates),
-        Route("/api/map-state", answered(lambda: {"state": review.map.state()})),
-        Route("/api/labels", labels),
-        Route("/api/new", lambda request: Response(run.new.tobytes(), media_type="application/octet-stream")),
-        Route(
-            "/api/action",
-            posted(lambda b: review.act(asked.text(b, "kind"), b, asked.whole(b, "base"))),
-            methods=["POST"],
-        ),
-        Route("/api/undo", posted(lambda b: review.act("undo", {}, asked.whole(b, "base"))), methods=["POST"]),
-        Route("/api/redo", posted(lambda b: review.act("redo", {}, asked.whole(b, "base"))), methods=["POST"]),
-        Route(
-            "/api/split-preview",
-            posted(lambda b: review.split(asked.whole(b, "cluster"), asked.whole(b, "parts"))),
-            methods=["POST"],
-        ),
-        Route(
-            "/api/export",
-            posted(lambda b: {"written": str(export(run.folder, asked.text(b, "format"), None).resolve())}),
-            methods=["POST"],
-        ),
-    ]
+    get: dict[str, Callable[[Request], Any]] = {
+        "/": file,
+        "/static/{name}": file,
+        "/api/about": answered(review.about),
+        "/api/state": answered(review.state),
+        "/api/duplicates": lambda request: JSONResponse(review.duplicates(asked.alike(request))),
+        "/api/cluster/{cluster}": cluster,
+        "/api/rejected": answered(lambda: review.rows_of(REJECTED, "confidence", 0, PAGE)),
+        "/api/thumbs": thumbs,
+        "/api/items": lambda request: JSONResponse(review.items(asked.rows(request, run))),
+        "/api/item/{row}": picture,
+        "/api/similar/{row}": similar,
+        "/api/row/{row}": lambda request: JSONResponse(review.whole_row(asked.row(request, run))),
+        "/api/profile/{cluster}": lambda request: JSONResponse(review.profile(asked.path_number(request, "cluster"))),
+        "/api/queue": answered(review.queue),
+        "/api/map": coordinates,
+        "/api/map-state": answered(lambda: {"state": review.map.state()}),
+        "/api/labels": labels,
+        "/api/new": lambda request: Response(run.new.tobytes(), media_type="application/octet-stream"),
+    }
+    post: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "/api/log": lambda body: review.log_again(asked.text(body, "do")),
+        "/api/list": review.listed,
+        "/api/nearest": review.nearest,
+        "/api/action": lambda body: review.act(asked.text(body, "kind"), body, asked.whole(body, "base")),
+        "/api/undo": lambda body: review.act("undo", {}, asked.whole(body, "base")),
+        "/api/redo": lambda body: review.act("redo", {}, asked.whole(body, "base")),
+        "/api/split-preview": lambda body: review.split(asked.whole(body, "cluster"), asked.whole(body, "parts")),
+        "/api/export": lambda body: {"written": str(export(run.folder, asked.text(body, "format"), None).resolve())},
+    }
+    routes = [Route(path, answer) for path, answer in get.items()]
+    routes += [Route(path, posted(answer), methods=["POST"]) for path, answer in post.items()]
+    routes.append(Route(SESSION_PATH, session, methods=["POST"]))
     handlers: Mapping[Any, Any] = {
         ConflictError: _refused(409),
         TroubleError: _trouble,
         UnveilError: explained(_refused(400)),
-        HTTPException: _http,
+        HTTPException: lambda request, error: JSONResponse({"error": error.detail}, error.status_code),
         OSError: explained(_disk),
     }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), access=access)
@@ -168,7 +154,3 @@ def _trouble(request: Request, error: TroubleError) -> Response:
 
 def _disk(request: Request, error: OSError) -> Response:
     return JSONResponse({"error": f"a file cannot be read or written ({error.strerror or error})"}, 503)
-
-
-def _http(request: Request, error: HTTPException) -> Response:
-    return JSONResponse({"error": error.detail}, error.status_code)

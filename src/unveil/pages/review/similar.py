@@ -12,10 +12,8 @@ from unveil.numerics import unit_rows
 from unveil.runs.map import PIECE, projected
 from unveil.runs.reader import Run
 
-ALIKE = 0.999
-"""Items with a larger cosine than this are likely duplicates."""
-LEAST_ALIKE = 0.95
-"""The smallest cosine that people can ask for."""
+ALIKE = 0.999  # items with a larger cosine than this are likely duplicates
+LEAST_ALIKE = 0.95  # the smallest cosine that people can ask for
 MOST_PAIRS = 50_000
 MOST_GROUPS = 500
 DIMENSIONS = 8

@@ -8,8 +8,7 @@ from unveil.numerics import spread_rows, squared_distances, unit_rows
 from unveil.runs.reader import Run
 
 FEWEST, MOST = 2, 6
-SAMPLE = 50_000
-"""Items to which the centers are fitted; the others are assigned to the nearest."""
+SAMPLE = 50_000  # items to which the centers are fitted; the others are assigned to the nearest
 
 
 def split(run: Run, rows: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:

@@ -12,10 +12,8 @@ from unveil.review.decisions import progress
 from unveil.review.edited_scores import EditedScores
 from unveil.runs.reader import Run
 
-TYPICAL = 8
-"""Items on the card of a class."""
-SAMPLE = 2048
-"""Items from which a mean direction is taken."""
+TYPICAL = 8  # items on the card of a class
+SAMPLE = 2048  # items from which a mean direction is taken
 
 
 class Summary:
