@@ -30,10 +30,10 @@ class Sizes:
 
     def settings(self) -> settings.Settings:
         """The paper's recipe at this size."""
-        shape = [f"encoder.width={self.width}", "encoder.blocks=[2, 2, 2, 2]", "encoder.space_to_depth=1"]
-        network = ["encoder.name=resnet18"] if self.width == 64 else ["encoder.name=compact", *shape]
-        sizes = [f"discovery.batch={self.batch}", f"method.queue={self.queue}", f"method.k_easy={self.k_easy}"]
-        return load("cifar10", [*network, *sizes])
+        shape = {"encoder.width": self.width, "encoder.blocks": [2, 2, 2, 2], "encoder.space_to_depth": 1}
+        network = {"encoder.name": "resnet18"} if self.width == 64 else {"encoder.name": "compact", **shape}
+        sizes = {"discovery.batch": self.batch, "method.queue": self.queue, "method.k_easy": self.k_easy}
+        return load("cifar10", {**network, **sizes})
 
 
 QUICK = Sizes(

@@ -37,7 +37,7 @@ with tempfile.TemporaryDirectory() as temporary:
         out=out,
         stages=default_store() if own else Path(temporary) / "store",
         encoder="auto" if own else "pixels",
-        overrides=["rehearsals=3" if own else "rehearsals=1"],
+        changes={"rehearsals": 3 if own else 1},
     )
     for line in record["summary"].values():
         print(line)

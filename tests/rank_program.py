@@ -73,7 +73,7 @@ def training_of(settings: Settings, storage: Storage | None = None) -> Training:
 
 def trained(method: str, *overrides: str) -> dict[str, Any]:
     """Losses of all steps, queues and features after training with a method."""
-    settings = recipe.load("digits", [*COMMON, f"discovery.method={method}", *overrides])
+    settings = recipe.load("digits", recipe.parse_set([*COMMON, f"discovery.method={method}", *overrides]))
     kept, made = dict[str, list[dict[str, float]]](), list[Any]()
     make = stages.make_method
 
@@ -104,7 +104,7 @@ def trained(method: str, *overrides: str) -> dict[str, Any]:
 def interrupted(folder: Path, *, at: int | None) -> dict[str, list[dict[str, float]]]:
     """Losses of a discovery with a checkpoint in `folder`, which asks to be interrupted `at` a step."""
     kept: dict[str, list[dict[str, float]]] = {}
-    settings = recipe.load("digits", [*COMMON, "rotation.epochs=0", "supervised.epochs=0"])
+    settings = recipe.load("digits", recipe.parse_set([*COMMON, "rotation.epochs=0", "supervised.epochs=0"]))
     with without_batchnorm(kept):
         training = training_of(settings, Storage(folder / "stages", folder))
         step_on = loop.step_on
@@ -131,7 +131,9 @@ def cached(folder: Path) -> list[Any]:
     kept: dict[str, list[dict[str, float]]] = {}
     overrides = ["augment.first_view=random", "machine.cache_views=2", "rotation.epochs=0", "discovery.epochs=1"]
     with without_batchnorm(kept):
-        training = training_of(recipe.load("digits", [*COMMON, *overrides]), Storage(folder / "stages", folder))
+        training = training_of(
+            recipe.load("digits", recipe.parse_set([*COMMON, *overrides])), Storage(folder / "stages", folder)
+        )
         stages.pretrain(training)
         assert training.cache is not None
         stages.discovery_stage(training)
@@ -156,7 +158,7 @@ def own_data(folder: Path) -> dict[str, Any]:
         out=folder / "own",
         stages=folder / "stages",
         recipe_name="trained-vectors",
-        overrides=["data.n_novel=5", "rehearsals=1", "discovery.steps=10"],
+        changes={"data.n_novel": 5, "rehearsals": 1, "discovery.steps": 10},
     )
     return {"labels": estimator.labels_.tolist(), "n_novel": estimator.n_novel_}
 
@@ -179,7 +181,7 @@ def main(folder: Path) -> dict[str, Any]:
 
 
 def elastic_settings() -> Settings:
-    settings = recipe.load("digits", ELASTIC)
+    settings = recipe.load("digits", recipe.parse_set(ELASTIC))
     return replace(settings, discovery=replace(settings.discovery, evaluate_every=1))
 
 

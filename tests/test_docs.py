@@ -62,7 +62,7 @@ def test_the_method_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch:
     imported("test_sharpen", paths["test_sharpen.py"], monkeypatch).test_entropy_has_its_closed_forms()
     monkeypatch.setitem(METHODS, "sharpen", sharpen.Sharpen)
     quick = ["discovery.epochs=3", "rotation.epochs=1"]
-    settings = recipe.load(str(paths["sharpen-digits.toml"]), quick, defaults=TINY)
+    settings = recipe.load(str(paths["sharpen-digits.toml"]), recipe.parse_set(quick), defaults=recipe.parse_set(TINY))
     assert settings.method == sharpen.SharpenSettings(balance=3.0)
     record = run_recipe(settings, out=tmp_path / "run", stages=tmp_path / "store", console=Console(quiet=True))
     assert record["method"] == "sharpen"
@@ -70,7 +70,7 @@ def test_the_method_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch:
     assert record["metrics"]["acc"] > 0.25
     Model.load(tmp_path / "run" / "model.safetensors")
     with pytest.raises(UnveilError, match="'alpha' is a setting of ncl, ncl-hng; the method is sharpen"):
-        recipe.load(str(paths["sharpen-digits.toml"]), ["method.alpha=1"])
+        recipe.load(str(paths["sharpen-digits.toml"]), {"method.alpha": 1})
 
 
 def test_the_clusterer_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ REFERENCE_CODE: dict[str, dict[str, Any]] = {
 def error(*overrides: str, source: str = "digits") -> str:
     """The message that some overrides give."""
     with pytest.raises(UnveilError) as caught:
-        recipe.load(source, overrides)
+        recipe.load(source, recipe.parse_set(overrides))
     message = str(caught.value)
     assert "\n" not in message
     return message
@@ -109,7 +109,7 @@ def test_a_smaller_recipe_does_not_inherit_the_papers_precision() -> None:
 @pytest.mark.parametrize("name", REFERENCE_CODE)
 def test_a_reference_code_preset_differs_in_what_it_lists_alone(name: str) -> None:
     paper, code = (
-        flat(recipe.to_table(recipe.load(source, ["name=x"]))) for source in (name, f"{name}-reference-code")
+        flat(recipe.to_table(recipe.load(source, {"name": "x"}))) for source in (name, f"{name}-reference-code")
     )
     different = {key: code.get(key) for key in paper.keys() | code.keys() if paper.get(key) != code.get(key)}
     assert different == REFERENCE_CODE[name]
@@ -137,21 +137,28 @@ def test_a_reference_code_preset_differs_in_what_it_lists_alone(name: str) -> No
     ],
 )
 def test_overrides_take_the_type_of_their_key(override: str, table: str, key: str, value: object) -> None:
-    found = getattr(getattr(recipe.load("digits", [override]), table), key)
+    found = getattr(getattr(recipe.load("digits", recipe.parse_set([override])), table), key)
     assert found == value
     assert type(found) is type(value)
 
 
 def test_none_unsets_what_may_be_unset_and_nothing_else() -> None:
-    assert recipe.load("imagenet", ["data.novel=none"]).data.novel is None
-    assert recipe.load("imagenet", ["discovery.labeled_per_batch=None"]).discovery.labeled_per_batch is None
+    assert recipe.load("imagenet", recipe.parse_set(["data.novel=none"])).data.novel is None
+    assert (
+        recipe.load("imagenet", recipe.parse_set(["discovery.labeled_per_batch=None"])).discovery.labeled_per_batch
+        is None
+    )
+    assert recipe.load("imagenet", {"data.novel": None}).data.novel is None
+    quoted = recipe.parse_set(['data.vector_scaling="none"'])
+    assert quoted == {"data.vector_scaling": "none"}
+    assert recipe.load("vectors", quoted).data.vector_scaling == "none"
     assert "'method.alpha' is None, expected a number" in error("method.alpha=none")
     assert "did you mean 'alpha'?" in error("method.alpa=none")
 
 
 def test_the_last_override_wins_and_an_override_makes_a_missing_table() -> None:
-    assert recipe.load("digits", ["seed=1", "seed=2"]).seed == 2
-    assert recipe.load("digits", ["supervised.epochs=3"]).supervised.epochs == 3
+    assert recipe.load("digits", recipe.parse_set(["seed=1", "seed=2"])).seed == 2
+    assert recipe.load("digits", {"supervised.epochs": 3}).supervised.epochs == 3
 
 
 @pytest.mark.parametrize(
@@ -261,26 +268,26 @@ def test_any_key_is_known_or_refused(key: str) -> None:
 def test_changed_leaves_defaults_out() -> None:
     assert recipe.changed(Discovery()) == {}
     assert recipe.changed(Discovery(lr=0.3, milestones=(1,))) == {"lr": 0.3, "milestones": [1]}
-    kcl = recipe.load("digits", ["discovery.method=kcl"]).method
+    kcl = recipe.load("digits", {"discovery.method": "kcl"}).method
     assert recipe.changed(kcl) == {}
-    kcl = recipe.load("digits", ["discovery.method=kcl", "method.similarity.lr=0.3"]).method
+    kcl = recipe.load("digits", {"discovery.method": "kcl", "method.similarity.lr": 0.3}).method
     assert recipe.changed(kcl) == {"similarity": {"lr": 0.3}}
 
 
 def test_the_method_table_of_an_extended_recipe_may_be_of_another_method(tmp_path: Path) -> None:
-    dtc = recipe.load("cifar10", ["discovery.method=dtc"]).method
+    dtc = recipe.load("cifar10", {"discovery.method": "dtc"}).method
     assert dtc == METHODS["dtc"].Settings(consistency=5.0, rampup=50)  # type: ignore[call-arg]
-    assert recipe.load("cifar100", ["discovery.method=dtc"]).method.consistency == 50  # type: ignore[attr-defined]
+    assert recipe.load("cifar100", {"discovery.method": "dtc"}).method.consistency == 50  # type: ignore[attr-defined]
     mine = written(tmp_path, 'extends = "digits"\n[discovery]\nmethod = "dtc"\n[method]\ninterval = 3\n')
     assert recipe.load(mine).method.interval == 3  # type: ignore[attr-defined]
-    back = recipe.load(mine, ["discovery.method=ncl"])
-    assert back == replace(recipe.load("digits", ["discovery.method=ncl"]), name="mine")
+    back = recipe.load(mine, {"discovery.method": "ncl"})
+    assert back == replace(recipe.load("digits", {"discovery.method": "ncl"}), name="mine")
 
 
 def test_settings_of_one_name_in_two_methods_are_not_mixed_up(tmp_path: Path) -> None:
     mine = written(tmp_path, 'extends = "digits"\n[method]\nvariant = "v3"\n')
     assert recipe.load(mine).method.variant == "v3"  # type: ignore[attr-defined]
-    assert recipe.load(mine, ["discovery.method=dtc"]).method.variant == "pi"  # type: ignore[attr-defined]
+    assert recipe.load(mine, {"discovery.method": "dtc"}).method.variant == "pi"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -317,17 +324,17 @@ def test_a_setting_of_another_method_is_an_error_with_its_owner(
 
 def test_defaults_are_as_lenient_as_a_recipe() -> None:
     chosen = ["method.interval=2", "method.alpha=0.4", "discovery.lr=0.3"]
-    dtc = recipe.load("digits", ["discovery.method=dtc"], defaults=chosen)
+    dtc = recipe.load("digits", {"discovery.method": "dtc"}, defaults=recipe.parse_set(chosen))
     assert (dtc.method.interval, dtc.discovery.lr) == (2, 0.3)  # type: ignore[attr-defined]
-    ncl = recipe.load("digits", ["discovery.method=ncl", "method.alpha=0.1"], defaults=chosen)
+    ncl = recipe.load("digits", {"discovery.method": "ncl", "method.alpha": 0.1}, defaults=recipe.parse_set(chosen))
     assert ncl.method.alpha == 0.1  # type: ignore[attr-defined]
     with pytest.raises(UnveilError, match="did you mean 'alpha'"):
-        recipe.load("digits", defaults=["method.alhpa=0.4"])
+        recipe.load("digits", defaults={"method.alhpa": 0.4})
 
 
 @pytest.mark.parametrize("name", names())
 def test_settings_of_every_method_survive_a_round_trip(name: str) -> None:
-    settings = recipe.load("digits", [f"discovery.method={name}"])
+    settings = recipe.load("digits", {"discovery.method": name})
     assert type(settings.method) is settings_class(name)
     assert recipe.parse(recipe.dump(settings), "dump") == settings
 
@@ -336,21 +343,21 @@ def test_settings_of_every_method_survive_a_round_trip(name: str) -> None:
 @pytest.mark.parametrize("key", ["method.k1_fraction", "method.rank_fraction", "discovery.decay", "data.imbalance"])
 def test_only_finite_numbers_are_taken(key: str, value: str) -> None:
     with pytest.raises(UnveilError, match=key.partition(".")[2]):
-        recipe.load("digits", [f"{key}={value}"])
+        recipe.load("digits", recipe.parse_set([f"{key}={value}"]))
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 10**30])
 def test_a_seed_that_no_generator_takes_is_refused(seed: int) -> None:
     with pytest.raises(UnveilError, match="seed"):
-        recipe.load("digits", [f"seed={seed}"])
+        recipe.load("digits", {"seed": seed})
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 9000 + "]" * 9000, "a." * 3000 + "a = 1", "[" + "a." * 3000 + "a]"])
 def test_deeply_nested_toml_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "deep.toml").write_text(text + "\n")
     with pytest.raises(UnveilError):
-        recipe.load(str(tmp_path / "deep.toml"), [])
+        recipe.load(str(tmp_path / "deep.toml"), {})
     with pytest.raises(UnveilError):
-        recipe.load("digits", [f"data.per_class={'[' * 9000}"])
+        recipe.load("digits", recipe.parse_set([f"data.per_class={'[' * 9000}"]))
     with pytest.raises(UnveilError):
-        recipe.load("digits", ["a." * 3000 + "a=1"])
+        recipe.load("digits", recipe.parse_set(["a." * 3000 + "a=1"]))

@@ -17,6 +17,7 @@ from unveil.errors import UnveilError, suggest
 from unveil.settings import Settings
 from unveil.tables import Table, build, merge
 
+NOTHING: Mapping[str, Any] = {}
 DEEPEST = 9
 """Tables in tables in a recipe: far more than there are."""
 
@@ -27,18 +28,35 @@ def names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
-def load(recipe: str, overrides: Iterable[str] = (), defaults: Iterable[str] = ()) -> Settings:
+def load(recipe: str, changes: Mapping[str, Any] = NOTHING, defaults: Mapping[str, Any] = NOTHING) -> Settings:
     """Load the settings of a shipped recipe, by its name, or of a TOML file.
 
-    `overrides` are `table.key=value`; those in `[method]` must be settings of the chosen method. `defaults` have the
-    same form and are applied before them; those in `[method]` that the chosen method does not have are ignored.
+    `changes` has values by `table.key`; None unsets a setting. Those in `[method]` must be settings of the chosen
+    method. `defaults` are applied before them; those in `[method]` that the chosen method does not have are ignored.
     """
-    return _resolve(_layers(recipe), list(defaults), list(overrides), Path(recipe).stem)
+    return _resolve(_layers(recipe), defaults, changes, Path(recipe).stem)
+
+
+def parse_set(texts: Iterable[str]) -> dict[str, Any]:
+    """What `--set table.key=value` says, and the lists `set` of experiments: values by `table.key`.
+
+    A value is written as in TOML; a word needs no quotes, and none unsets a setting.
+    """
+    changes: dict[str, Any] = {}
+    for change in texts:
+        key, equals, text = (part.strip() for part in change.partition("="))
+        if not equals or not key:
+            raise UnveilError(f"--set got '{change}': write it as table.key=value, for example discovery.lr=0.05")
+        try:
+            changes[key] = None if text.lower() == "none" else tomllib.loads(f"value = {text}")["value"]
+        except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+            changes[key] = text  # a bare word is a string
+    return changes
 
 
 def from_table(table: Mapping[str, Any]) -> Settings:
     """Settings from nested tables; every key is checked."""
-    return _resolve([dict(table)], [], [], None)
+    return _resolve([dict(table)], NOTHING, NOTHING, None)
 
 
 def parse(text: str, source: str) -> Settings:
@@ -115,27 +133,28 @@ def _difference(stored: Table, given: Table, where: str = "") -> str:
     return ""
 
 
-def _resolve(layers: list[Table], defaults: list[str], overrides: list[str], name: str | None) -> Settings:
-    """Settings from the tables of recipe files (`layers`, extended files first), then defaults, then overrides.
+def _resolve(
+    layers: list[Table], defaults: Mapping[str, Any], changes: Mapping[str, Any], name: str | None
+) -> Settings:
+    """Settings from the tables of recipe files (`layers`, extended files first), then defaults, then changes.
 
     Methods are imported last, as they need torch: a mistyped key in any other table is reported before that.
     """
     table: Table = {} if name is None else {"name": name}
     for layer in layers:
         table = merge(table, layer)
-    option_tables: list[Table] = []  # defaults and overrides, as tables
-    for changes in (defaults, overrides):
-        option_tables.append({})
-        for change in changes:
-            _override(option_tables[-1], change)
-            _override(table, change)
+    change_tables: list[Table] = [{}, {}]  # defaults and changes, as tables
+    for change_table, values in zip(change_tables, (defaults, changes), strict=True):
+        for key, value in values.items():
+            _put(change_table, key, value)
+            _put(table, key, value)
     if not isinstance(table.get("method", {}), Mapping):
         raise UnveilError(f"'method' is a table of settings, got {table['method']!r}; its name is discovery.method")
     settings = build(Settings, {key: value for key, value in table.items() if key != "method"}, "", _elsewhere)
     from unveil.methods.settings import resolve
 
     tables = [(_named(layer), layer.get("method", {})) for layer in layers]
-    method = resolve(settings.discovery.method, tables, *(options.get("method", {}) for options in option_tables))
+    method = resolve(settings.discovery.method, tables, *(values.get("method", {}) for values in change_tables))
     return replace(settings, method=method)
 
 
@@ -196,22 +215,16 @@ def _is_deep(table: Table) -> bool:
     return bool(inner)
 
 
-def _override(table: Table, override: str) -> None:
-    key, equals, text = override.partition("=")
-    if not equals or not key.strip():
-        raise UnveilError(f"--set got '{override}': write it as table.key=value, for example discovery.lr=0.05")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
-        value = text.strip()  # a bare word is a string
-    *path, last = key.strip().split(".")
+def _put(table: Table, key: str, value: Any) -> None:
+    """Put a value at `table.key` into nested tables."""
+    *path, last = key.split(".")
     if len(path) > DEEPEST:
-        raise UnveilError(f"--set got a key of {len(path) + 1} parts: write it as table.key=value")
+        raise UnveilError(f"a setting got a key of {len(path) + 1} parts: write it as table.key")
     for part in path:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
-            raise UnveilError(f"--set {override}: '{part}' is a value, not a table")
-    table[last] = None if text.strip().lower() == "none" else value
+            raise UnveilError(f"{key} was given: '{part}' is a value, not a table")
+    table[last] = value
 
 
 def _elsewhere(key: str, where: str, names: Iterable[str]) -> str:

@@ -236,7 +236,7 @@ def test_known_classes_among_the_unlabeled_items_are_for_other_methods() -> None
 
 def test_a_stored_point_keeps_its_cluster() -> None:
     points = np.array([[0.0], [0.1], [0.2], [0.3]], dtype=np.float32)
-    head = NeighborVote.of(points, np.array([0, 1, 0, 0]), np.ones(4, dtype=np.float32), 2, 3)
+    head = NeighborVote.of(points, np.array([0, 1, 0, 0]), np.ones(4, dtype=np.float32), 2, 3).keeping()
     assert head(torch.from_numpy(points)).argmax(dim=1).tolist() == [0, 1, 0, 0]
     assert head(torch.tensor([[0.12]])).argmax() == 0
 

@@ -46,7 +46,7 @@ def test_cells_become_classes_and_go_back_into_their_file(tmp_path: Path) -> Non
         None,
         out=tmp_path / "run",
         stages=tmp_path / "store",
-        overrides=["rehearsals=0", "data.n_novel=2"],
+        changes={"rehearsals": 0, "data.n_novel": 2},
         columns=Columns(label="cell_type"),
         console=Console(quiet=True),
     )

@@ -16,7 +16,7 @@ def test_kmeans_the_method_and_its_variations_are_compared() -> None:
     assert len(names) == len(set(names)) == 3
     assert candidates(replace(SETTINGS, compare=False))[0].name == "ncl-hng"
     assert len(candidates(replace(SETTINGS, compare=False))) == 1
-    assert candidates(recipe.load("trained-vectors", ["discovery.method=kmeans"])) == (KMEANS,)
+    assert candidates(recipe.load("trained-vectors", {"discovery.method": "kmeans"})) == (KMEANS,)
     assert KMEANS.applied_to(SETTINGS) == SETTINGS
     varied = candidates(SETTINGS)[2].applied_to(SETTINGS)
     assert varied.method != SETTINGS.method

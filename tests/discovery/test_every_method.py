@@ -32,7 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_can_be_used_whatever_its_method(
     method: str, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = recipe.load("digits", [f"discovery.method={method}"], defaults=QUICK)
+    settings = recipe.load("digits", {"discovery.method": method}, defaults=recipe.parse_set(QUICK))
     out = tmp_path / "run"
     record = run_recipe(settings, out=out, stages=store, console=Console(quiet=True))
     assert record["method"] == method

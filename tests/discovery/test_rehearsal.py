@@ -28,7 +28,7 @@ def task(classes: int, each: int = 30, apart: float = 6.0, known_in_unlabeled: b
 
 
 def run(given: Task, *overrides: str, storage: Storage | None = None) -> Forecast:
-    settings = recipe.load("trained-vectors", [*QUICK, *overrides])
+    settings = recipe.load("trained-vectors", recipe.parse_set([*QUICK, *overrides]))
     return rehearse(given, settings, candidates(settings)[:2], storage=storage, console=Console(quiet=True))
 
 

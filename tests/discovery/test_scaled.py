@@ -18,7 +18,9 @@ def scaled(x: Matrix, name: str, *overrides: str) -> Matrix:
     """The vectors after scaling by a recipe; two of five classes are hidden."""
     y = np.repeat(np.arange(5), len(x) // 5)
     task = Task(name="blobs", items=Items.of(x), labels=np.where(y < 3, y, -1), known=("a", "b", "c"), n_novel=2)
-    array: Matrix = scale(task, recipe.load(name, list(overrides)), Preparation(), Console(quiet=True)).task.items.array
+    array: Matrix = scale(
+        task, recipe.load(name, recipe.parse_set(overrides)), Preparation(), Console(quiet=True)
+    ).task.items.array
     return array
 
 

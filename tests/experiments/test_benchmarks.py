@@ -218,7 +218,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 def test_a_method_without_queues_is_not_measured() -> None:
     with pytest.raises(UnveilError, match="ncl-hng"):
-        Losses(recipe.load("cifar10", ["discovery.method=baseline"]), CPU)
+        Losses(recipe.load("cifar10", {"discovery.method": "baseline"}), CPU)
 
 
 def test_vectors_of_overlapping_classes(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from unveil import files, recipe
 from unveil.errors import UnveilError
 from unveil.experiments import command, experiment, launch, plan
+from unveil.experiments.options import PaperOptions
 
 GIVEN = ("table3", "--data=digits", "--seeds=1")
 
@@ -21,10 +22,9 @@ def planned(folder: Path) -> list[plan.Run]:
 
 
 def paper(folder: Path, **where: object) -> list[dict[str, object]]:
-    options = {"data": "digits", "scale": "desk", "seeds": 1, "imbalance": None, "jobs": 2, "dry_run": False}
-    places = {"out": folder, "runs": folder / "runs", "root": None, "store": folder / "store"}
-    quiet = Console(quiet=True)
-    return command.run("table3", **options, **places, console=quiet, where=command.Where(command=GIVEN, **where))  # type: ignore[arg-type]
+    places = {"out": folder, "runs": folder / "runs", "store": folder / "store"}
+    options = PaperOptions(data="digits", seeds=1, jobs=2, **places, **where)  # type: ignore[arg-type]
+    return command.run("table3", options, Console(quiet=True))
 
 
 def test_a_plan_has_a_command_for_each_missing_run(tmp_path: Path) -> None:
@@ -33,7 +33,8 @@ def test_a_plan_has_a_command_for_each_missing_run(tmp_path: Path) -> None:
     files.write_json(todo[0].record, done)
     paper(tmp_path, plan=tmp_path / "commands.txt")
     lines = (tmp_path / "commands.txt").read_text().splitlines()
-    expected = [sys.executable, "-m", "unveil", "paper", *GIVEN]
+    places = [f"--out={tmp_path}", f"--runs={tmp_path / 'runs'}", "--seeds=1", f"--store={tmp_path / 'store'}"]
+    expected = [sys.executable, "-m", "unveil", "paper", "table3", "--data=digits", "--scale=desk", *places]
     assert [shlex.split(line) for line in lines] == [[*expected, "--only", run.record.stem] for run in todo[1:]]
 
 
@@ -79,7 +80,7 @@ def test_ray_executes_the_runs_of_a_plan_and_tells_which_failed(tmp_path: Path) 
     """Ray's own cluster on this machine, two workers."""
 
     def run(name: str, *overrides: str) -> plan.Run:
-        settings = recipe.load("digits", [*TINY, *overrides])
+        settings = recipe.load("digits", recipe.parse_set([*TINY, *overrides]))
         return plan.Run(name, settings, tmp_path / "records" / f"{name}.json", tmp_path / "runs" / name)
 
     todo = [run("first"), run("second", "seed=1"), run("wrong", "discovery.lr=1e30", "seed=2")]

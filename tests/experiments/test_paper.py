@@ -20,6 +20,7 @@ from unveil import recipe
 from unveil.errors import UnveilError
 from unveil.experiments import command, maps, output, plan
 from unveil.experiments import experiment as experiments
+from unveil.experiments.options import PaperOptions
 from unveil.experiments.plan import title_of
 from unveil.experiments.summary import Line, pair_rule, plain_kmeans, summarize
 from unveil.methods.dtc import DTCSettings
@@ -28,16 +29,18 @@ from unveil.methods.similarity import PairwiseSettings
 from unveil.settings import Settings
 from unveil.training.loop import learning_rate
 
-QUICK = (
-    *TINY,
-    "rotation.epochs=1",
-    "method.similarity.epochs=1",
-    "method.similarity.batch=20",
-    "discovery.epochs=1",
-    "method.ncl_start=0",
-    "method.scl_start=0",
-    "method.hng_start=0",
-    "method.warmup_epochs=0",
+QUICK = recipe.parse_set(
+    [
+        *TINY,
+        "rotation.epochs=1",
+        "method.similarity.epochs=1",
+        "method.similarity.batch=20",
+        "discovery.epochs=1",
+        "method.ncl_start=0",
+        "method.scl_start=0",
+        "method.hng_start=0",
+        "method.warmup_epochs=0",
+    ]
 )
 
 
@@ -48,8 +51,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def tiny() -> experiments.Scale:
     place = experiments.scale("desk", "digits")
-    without = ("rotation.epochs=0", "supervised.epochs=1", "supervised.train=all")
-    return replace(place, set=QUICK, without_self_supervision=without, column="cifar10")
+    without = {"rotation.epochs": 0, "supervised.epochs": 1, "supervised.train": "all"}
+    return replace(place, changes=QUICK, without_self_supervision=without, column="cifar10")
 
 
 def planned(name: str, folder: Path, seeds: int = 1, **options: float) -> plan.Plan:
@@ -99,7 +102,7 @@ def test_rows_that_mean_the_same_share_a_run(folder: Path) -> None:
 
 def test_rows_name_their_rule_for_pairs(folder: Path) -> None:
     def rule(*changes: str) -> str:
-        row = experiments.Row(name="x", set=changes)
+        row = experiments.Row(name="x", changes=recipe.parse_set(changes))
         found = experiments.settings(row, tiny(), 0)
         assert found is not None
         return pair_rule(found)
@@ -206,7 +209,7 @@ def test_records_are_used_again_and_an_edited_setting_is_not(folder: Path, tmp_p
     assert first.estimate(first.missing()[0]) == pytest.approx(30.0)  # half as many epochs
     other = plan.make_plan(
         first.experiment,
-        replace(tiny(), set=(*QUICK, "discovery.lr=0.03")),
+        replace(tiny(), changes={**QUICK, "discovery.lr": 0.03}),
         1,
         out=tmp_path / "out",
         runs=tmp_path / "runs",
@@ -290,18 +293,14 @@ def test_a_table_of_the_runs_that_are_done(folder: Path, tmp_path: Path) -> None
     some = plan.make_plan(found.experiment, experiments.scale("desk", "digits"), 1, out=tmp_path, runs=tmp_path)
     (copy := some.runs["baseline"][0].record).parent.mkdir(parents=True)
     copy.write_text(baseline.record.read_text())
-    options = {"seeds": 1, "imbalance": None, "jobs": 1, "dry_run": False, "root": None, "store": None}
-    console = Console(quiet=True)
-    rows = command.run(
-        "table3", data="digits", scale="desk", show=True, out=tmp_path, runs=tmp_path, console=console, **options
-    )
+    options = PaperOptions(data="digits", seeds=1, out=tmp_path, runs=tmp_path)
+    rows = command.run("table3", replace(options, show=True), Console(quiet=True))
     assert [row[""] for row in rows] == ["baseline"]
     assert not list(tmp_path.rglob("config.toml"))
     for run in some.missing():
         run.record.write_text(baseline.record.read_text())
     done = Console(record=True)
-    dry = {**options, "dry_run": True}
-    command.run("table3", data="digits", scale="desk", out=tmp_path, runs=tmp_path, console=done, **dry)
+    command.run("table3", replace(options, dry_run=True), done)
     assert done.export_text().strip().endswith("10 of 10 runs are done")  # nothing to run: no table, no estimate
 
 
@@ -366,12 +365,12 @@ def test_a_place_that_cannot_be_written_to_is_told_first(unveil, tmp_path: Path)
 
 
 def test_a_run_keeps_its_name_when_settings_are_added() -> None:
-    resolved = recipe.load("digits", ["seed=3", "method.alpha=0.4"])
+    resolved = recipe.load("digits", {"seed": 3, "method.alpha": 0.4})
     table = recipe.to_table(resolved)
     del table["discovery"]["passes"]  # as a record of an older version has it
     assert title_of(recipe.from_table(table)) == title_of(resolved)
-    assert title_of(resolved) == title_of(recipe.load("digits", ["seed=3", "method.alpha=0.4", "machine.workers=1"]))
-    assert title_of(resolved) != title_of(recipe.load("digits", ["seed=3", "method.alpha=0.3"]))
+    assert title_of(resolved) == title_of(recipe.load("digits", {"seed": 3, "method.alpha": 0.4, "machine.workers": 1}))
+    assert title_of(resolved) != title_of(recipe.load("digits", {"seed": 3, "method.alpha": 0.3}))
 
 
 KCL_AND_MCL = {
@@ -386,7 +385,7 @@ DTC_VALUES = {  # variant, warm-up, interval, γ, T, epochs, weight decay; then 
 
 
 def published(method: str, data: str) -> Settings:
-    row = experiments.Row(name=method, set=(f"discovery.method={method}",))
+    row = experiments.Row(name=method, changes={"discovery.method": method})
     found = experiments.settings(row, experiments.scale("paper", data), 0)
     assert found is not None
     return found

@@ -163,7 +163,7 @@ def largest(*values: float) -> float:
 
 @pytest.mark.parametrize("more", [[], NEVER_FULL], ids=["queues that fill", "queues that never fill"])
 def test_twenty_steps_of_the_published_procedure(more: list[str]) -> None:
-    worst, apart, seen = differences(recipe.load("cifar10-reference-code", [*SMALL, *more]))
+    worst, apart, seen = differences(recipe.load("cifar10-reference-code", recipe.parse_set([*SMALL, *more])))
     assert seen == {"ce", "bce", "consistency", "ncl", "scl"}
     assert worst < 1e-8
     assert apart < 1e-8
@@ -172,7 +172,7 @@ def test_twenty_steps_of_the_published_procedure(more: list[str]) -> None:
 @pytest.mark.parametrize("preset", ["cifar100-reference-code", "imagenet-reference-code"])
 def test_the_other_presets_follow_it_too(preset: str) -> None:
     more = ["method.queue_labeled=60"] if preset.startswith("imagenet") else []
-    worst, apart, _ = differences(recipe.load(preset, [*SMALL, *more]))
+    worst, apart, _ = differences(recipe.load(preset, recipe.parse_set([*SMALL, *more])))
     assert worst < 1e-8
     assert apart < 1e-8
 
@@ -197,9 +197,11 @@ def test_every_option_matters(other: str) -> None:
     given = [*SMALL, *NEVER_FULL, "discovery.milestones=[1]"]
     # Of empty slots the published procedure would make hard negatives of length zero, so it ends before them.
     steps = STEPS_PER_EPOCH if other == "method.queue_start=empty" else 6
-    worst, apart, _ = differences(recipe.load("cifar10-reference-code", given), steps, step_size=2)
+    worst, apart, _ = differences(recipe.load("cifar10-reference-code", recipe.parse_set(given)), steps, step_size=2)
     assert largest(worst, apart) < 1e-8
-    worst, apart, _ = differences(recipe.load("cifar10-reference-code", [*given, other]), steps, step_size=2)
+    worst, apart, _ = differences(
+        recipe.load("cifar10-reference-code", recipe.parse_set([*given, other])), steps, step_size=2
+    )
     assert largest(worst, apart) > 1e-6
 
 
@@ -211,7 +213,11 @@ PUBLISHED = [
 
 def run(folder: Path, *overrides: str, resume: bool = False) -> Model:
     torch.set_default_dtype(torch.float32)
-    resolved = recipe.load("digits", [*PUBLISHED, "machine.checkpoint_seconds=0", *overrides], defaults=TINY)
+    resolved = recipe.load(
+        "digits",
+        recipe.parse_set([*PUBLISHED, "machine.checkpoint_seconds=0", *overrides]),
+        defaults=recipe.parse_set(TINY),
+    )
     quiet = Console(quiet=True)
     run_recipe(resolved, out=folder / "run", stages=folder / "store", resume=resume, console=quiet)
     return Model.load(folder / "run" / "model.safetensors")
@@ -254,7 +260,7 @@ def test_a_trunk_whose_statistics_move_has_no_cache(tmp_path: Path) -> None:
 
 
 def test_the_small_recipe_keeps_what_the_presets_say() -> None:
-    whole, small = recipe.load("cifar10-reference-code"), recipe.load("cifar10-reference-code", SMALL)
+    whole, small = recipe.load("cifar10-reference-code"), recipe.load("cifar10-reference-code", recipe.parse_set(SMALL))
     assert isinstance(whole.method, HNGSettings)
     assert isinstance(small.method, HNGSettings)
     for key in ("separate_views", "queue_start", "partners", "view_among_neighbors", "consistency_rows", "scl_weight"):

@@ -168,11 +168,13 @@ def found(folder: Path, *overrides: str) -> float:
     np.savez(folder / "blobs.npz", X=X.astype(np.float32), y=y)
     resolved = recipe.load(
         "digits",
-        [
-            *(f"data.name={folder / 'blobs.npz'}", "data.known=5", "rotation.epochs=0", "encoder.width=32"),
-            *("augment.noise=0.5", "discovery.method=simgcd", "discovery.novel_head=random", "discovery.epochs=10"),
-            *("discovery.lr=0.1", *overrides),
-        ],
+        recipe.parse_set(
+            [
+                *(f"data.name={folder / 'blobs.npz'}", "data.known=5", "rotation.epochs=0", "encoder.width=32"),
+                *("augment.noise=0.5", "discovery.method=simgcd", "discovery.novel_head=random", "discovery.epochs=10"),
+                *("discovery.lr=0.1", *overrides),
+            ]
+        ),
     )
     out = folder / f"run{len(overrides)}"
     record = run_recipe(resolved, out=out, stages=folder / "store", console=Console(quiet=True))

@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def go(folder: Path, *overrides: str) -> dict[str, Any]:
-    settings = recipe.load("digits", overrides, defaults=[*TINY, *QUICK])
+    settings = recipe.load("digits", recipe.parse_set(overrides), defaults=recipe.parse_set([*TINY, *QUICK]))
     out = folder / default_folder(settings, changed=True)
     return run_recipe(settings, out=out, stages=folder / "store", console=Console(quiet=True))
 

@@ -200,7 +200,7 @@ def test_impossible_settings_are_refused(option: dict[str, Any]) -> None:
 
 def test_a_whole_run_is_saved_with_all_heads(tmp_path: Path) -> None:
     quick = ["discovery.method=uno", "discovery.epochs=2", "rotation.epochs=1", "method.heads=2"]
-    resolved = recipe.load("digits", quick, defaults=TINY)
+    resolved = recipe.load("digits", recipe.parse_set(quick), defaults=recipe.parse_set(TINY))
     record = run_recipe(resolved, out=tmp_path / "run", stages=tmp_path / "store", console=Console(quiet=True))
     assert record["metrics"]["swapped"] > 0
     assert record["metrics"]["open_all"] > 0

@@ -172,7 +172,7 @@ def images(folder: Path) -> Path:
 
 def start(folder: Path, *overrides: str) -> Model:
     given = ["encoder.name=resnet18", "rotation.epochs=0", "data.known=5", f"data.name={images(folder)}", *overrides]
-    resolved = recipe.load("digits", given, defaults=TINY)
+    resolved = recipe.load("digits", recipe.parse_set(given), defaults=recipe.parse_set(TINY))
     run_recipe(resolved, out=folder / "run", stages=folder / "store", console=Console(quiet=True))
     return Model.load(folder / "run" / "model.safetensors")
 

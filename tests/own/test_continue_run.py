@@ -29,7 +29,7 @@ def run(tmp_path: Path) -> Path:
         tmp_path / "new.npy",
         out=tmp_path / "run",
         stages=tmp_path / "store",
-        overrides=["data.n_novel=3", "rehearsals=0"],
+        changes={"data.n_novel": 3, "rehearsals": 0},
         console=Console(quiet=True),
     )
     return tmp_path / "run"

@@ -76,15 +76,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("store")
 
 
-def discover(pictures: Path, tiny: Path, out: Path, store: Path, n_novel: str, rehearsals: int) -> dict[str, Any]:
+def discover(pictures: Path, tiny: Path, out: Path, store: Path, n_novel: int | str, rehearsals: int) -> dict[str, Any]:
     own.discover(
         pictures / "known",
         pictures / "new",
-        n_novel=n_novel,
-        recipe=str(tiny),
-        rehearsals=rehearsals,
-        out=out,
-        common=own.Common(store=store),
+        options=own.Discover(n_novel=n_novel, recipe=str(tiny), rehearsals=rehearsals, out=out, store=store),
     )
     record: dict[str, Any] = files.read_json(out / "record.json")
     return record
@@ -100,7 +96,7 @@ def test_folders_with_the_number_given(
     pictures: Path, tiny: Path, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "run"
-    record = discover(pictures, tiny, out, store, "3", rehearsals=0)
+    record = discover(pictures, tiny, out, store, 3, rehearsals=0)
     printed = capsys.readouterr().out
     assert f"unveil export {out} --format folders" in printed
     assert "no rehearsals were asked for" in printed
@@ -137,7 +133,7 @@ def test_the_number_estimated_and_a_rehearsal(pictures: Path, tiny: Path, store:
     assert "from 1 rehearsal on hidden known classes" in record["summary"]["accuracy"]
     assert not (tmp_path / "run" / "work").exists()
     stages = [json.loads(path.read_text())["stage"] for path in store.glob("*/stage.json")]
-    discover(pictures, tiny, tmp_path / "other", store, "2", rehearsals=0)
+    discover(pictures, tiny, tmp_path / "other", store, 2, rehearsals=0)
     again = [json.loads(path.read_text())["stage"] for path in store.glob("*/stage.json")]
     assert sorted(again) == sorted(stages)  # pre-training is found in the store
 

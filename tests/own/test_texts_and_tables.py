@@ -14,6 +14,7 @@ from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.own.continue_run import continue_run
 from unveil.own.estimates import count_classes, rehearse_known
+from unveil.own.parameters import FileOptions
 from unveil.own.predict_run import predict_run
 from unveil.own.run import run_own_data
 from unveil.runs.reader import load
@@ -59,7 +60,7 @@ def test_texts_of_one_file_become_classes(tickets: Path, tmp_path: Path) -> None
         None,
         out=tmp_path / "run",
         stages=tmp_path / "store",
-        overrides=["rehearsals=0", "data.n_novel=2"],
+        changes={"rehearsals": 0, "data.n_novel": 2},
         encoder="tfidf",
         columns=columns,
         console=QUIET,
@@ -89,7 +90,7 @@ def test_it_is_told_where_texts_are_compared_by_words(
         None,
         out=tmp_path / "run",
         stages=tmp_path / "store",
-        overrides=["rehearsals=0", "data.n_novel=2"],
+        changes={"rehearsals": 0, "data.n_novel": 2},
         columns=Columns(text="message", label="topic"),
         console=QUIET,
     )
@@ -98,10 +99,9 @@ def test_it_is_told_where_texts_are_compared_by_words(
 
 
 def test_the_number_and_the_forecast_for_texts(tickets: Path, tmp_path: Path) -> None:
-    options = {"encoder": "tfidf", "seed": 0, "device": "cpu", "stages": tmp_path}
-    columns = Columns(text="message", label="topic")
-    assert count_classes(tickets, None, columns=columns, **options).number >= 1
-    forecast = rehearse_known(tickets, n_novel=2, method=None, rehearsals=1, columns=columns, **options)
+    options = FileOptions(encoder="tfidf", device="cpu", store=tmp_path, text="message", label="topic")
+    assert count_classes(tickets, None, options).number >= 1
+    forecast = rehearse_known(tickets, options, {"rehearsals": 1}, n_novel=2)
     assert len(forecast.rehearsals) == 1
 
 
@@ -125,7 +125,7 @@ def test_a_mixed_table(tmp_path: Path) -> None:
         )
         truth.append(kind)
     path = write(tmp_path / "all.csv", ["nr", "color", "size", "note", "label"], rows)
-    options = {"stages": tmp_path / "store", "overrides": ["rehearsals=0", "data.n_novel=2"], "console": QUIET}
+    options = {"stages": tmp_path / "store", "changes": {"rehearsals": 0, "data.n_novel": 2}, "console": QUIET}
     record = run_own_data(path, None, out=tmp_path / "run", **options)
     assert record["columns"] == ["color=blue", "color=green", "color=red", "size"]
     assert any("left out: nr" in note for note in record["warnings"])
@@ -182,7 +182,7 @@ def test_a_first_look_takes_a_sample(tmp_path: Path) -> None:
     x, y = blobs(5, 40)
     np.savez(tmp_path / "known.npz", X=x[y < 3], y=y[y < 3])
     np.save(tmp_path / "new.npy", x[y >= 3])
-    options = {"stages": tmp_path / "s", "overrides": ["data.n_novel=2", "rehearsals=0"], "console": QUIET}
+    options = {"stages": tmp_path / "s", "changes": {"data.n_novel": 2, "rehearsals": 0}, "console": QUIET}
     record = run_own_data(tmp_path / "known.npz", tmp_path / "new.npy", out=tmp_path / "run", sample=50, **options)
     assert (record["items"]["known"], record["items"]["new"]) == (50, 50)
     assert record["source"]["sample"] == 50

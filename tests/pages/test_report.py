@@ -60,8 +60,8 @@ class Outline(HTMLParser):
 
 def discover(known: Path, new: Path, out: Path, n_novel: int, encoder: str = "auto") -> None:
     """k-means without rehearsals: quick."""
-    overrides = [f"data.n_novel={n_novel}", "discovery.method=kmeans", "rehearsals=0"]
-    run_own_data(known, new, out=out, stages=out.parent / "store", overrides=overrides, encoder=encoder)
+    changes = {"data.n_novel": n_novel, "discovery.method": "kmeans", "rehearsals": 0}
+    run_own_data(known, new, out=out, stages=out.parent / "store", changes=changes, encoder=encoder)
 
 
 @pytest.fixture(scope="module")

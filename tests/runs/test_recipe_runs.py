@@ -65,7 +65,7 @@ def test_a_report_does_not_load_the_data_set(tmp_path: Path) -> None:
     data = tmp_path / "vectors.npz"
     np.savez(data, X=(8 * draw.normal(size=(5, 6))[y] + draw.normal(size=(100, 6))).astype(np.float32), y=y)
     vectors = [f"data.name={data}", "data.known=2", "encoder.name=mlp", "rotation.epochs=0", "augment.noise=0.5"]
-    settings = recipe.load("digits", [*TINY, *vectors])
+    settings = recipe.load("digits", recipe.parse_set([*TINY, *vectors]))
     run_recipe(settings, out=tmp_path / "run", stages=tmp_path / "store", console=Console(quiet=True))
     data.unlink()
     page = write(tmp_path / "run", with_map=False).read_text()

@@ -169,7 +169,7 @@ def batches_of(kind: str, method: Method, **options: Any) -> list[Batch]:
 
 
 def method_of(model: Model, overrides: list[str]) -> Method:
-    resolved = recipe.load("digits", overrides, defaults=[*SMALL, *NOW])
+    resolved = recipe.load("digits", recipe.parse_set(overrides), defaults=recipe.parse_set([*SMALL, *NOW]))
     generator = torch.Generator().manual_seed(0)
     name = resolved.discovery.method
     context = Context(

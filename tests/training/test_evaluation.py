@@ -56,7 +56,7 @@ def test_nothing_is_advised_that_is_set_already() -> None:
 
 def test_the_test_split_is_encoded_once_per_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = ["data.per_class=6", "rotation.epochs=0", "discovery.epochs=2", "discovery.evaluate_every=1"]
-    config = recipe.load("digits", quick, defaults=TINY)
+    config = recipe.load("digits", recipe.parse_set(quick), defaults=recipe.parse_set(TINY))
     task, truth = make_task(catalog.load("digits"), config.data)
     training = Training(config, task, truth)
     encoded: list[int] = []

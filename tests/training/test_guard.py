@@ -104,7 +104,7 @@ def test_it_acts_a_few_times_and_slows_down_for_features_alone(model: Model) -> 
 
 def training_of(folder: Path | None, *overrides: str) -> Training:
     quick = ["data.per_class=24", "rotation.epochs=0", "discovery.epochs=4", "method.queue=100"]
-    config = recipe.load("digits", ["discovery.guard=true", *quick, *overrides])
+    config = recipe.load("digits", recipe.parse_set(["discovery.guard=true", *quick, *overrides]))
     task, truth = make_task(catalog.load("digits"), config.data)
     return Training(config, task, truth, None if folder is None else Storage(folder / "stages", folder))
 

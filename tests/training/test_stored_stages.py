@@ -25,7 +25,7 @@ SUBSETS = ['data.novel=["5", "6"]', 'data.novel=["7", "8", "9"]']
 
 
 def run(folder: Path, *overrides: str, name: str = "run") -> None:
-    resolved = recipe.load("digits", [*WHOLE, *overrides], defaults=TINY)
+    resolved = recipe.load("digits", recipe.parse_set([*WHOLE, *overrides]), defaults=recipe.parse_set(TINY))
     run_recipe(resolved, out=folder / name, stages=folder / "store", console=Console(quiet=True))
 
 
@@ -77,7 +77,10 @@ def training(*overrides: str) -> Training:
     images = np.random.default_rng(0).integers(0, 255, (500, 8, 8, 1), dtype=np.uint8)
     labels = np.where(np.arange(500) < 400, np.arange(500) % 3, -1)
     task = Task(name="x", items=Items.of(images), labels=labels, known=("a", "b", "c"), n_novel=4)
-    return Training(recipe.load("digits", overrides, defaults=[*TINY, "discovery.batch=50"]), task)
+    return Training(
+        recipe.load("digits", recipe.parse_set(overrides), defaults=recipe.parse_set([*TINY, "discovery.batch=50"])),
+        task,
+    )
 
 
 def sizes(given: Training) -> list[int]:
@@ -125,7 +128,9 @@ def test_only_what_an_earlier_process_trained_is_said_to_be_reused(
 ) -> None:
     said = io.StringIO()
     for seed in range(3):
-        resolved = recipe.load("digits", [*WHOLE, SUBSETS[0], f"seed={seed}"], defaults=TINY)
+        resolved = recipe.load(
+            "digits", recipe.parse_set([*WHOLE, SUBSETS[0], f"seed={seed}"]), defaults=recipe.parse_set(TINY)
+        )
         if seed == 2:
             assert "reused" not in said.getvalue()
             monkeypatch.setattr("unveil.training.stored_stages._MADE", set())  # as in another process

@@ -10,7 +10,6 @@ from unveil.cli.output import AsJson, print_json, print_table, size_text
 from unveil.errors import UnveilError
 
 app = App(name="cache", help="Stored embeddings and pre-training: list them, delete old ones.")
-Flag = Parameter(negative="")
 
 
 @app.command(name="list")
@@ -42,8 +41,8 @@ def list_(*, store: Path | None = None, json: AsJson = False) -> None:
 def clean(
     *,
     older_than: float = 30,
-    all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
-    dry_run: Annotated[bool, Flag] = False,
+    all_: Annotated[bool, Parameter(name="--all")] = False,
+    dry_run: bool = False,
     store: Path | None = None,
     json: AsJson = False,
 ) -> None:

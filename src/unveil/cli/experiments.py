@@ -1,13 +1,16 @@
 """Commands for experiments: run a recipe, repeat the paper's tables, measure speed."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from unveil import ranks
 from unveil.cli.output import AsJson, print_json, print_table
-from unveil.errors import UnveilError
+from unveil.experiments.options import PaperOptions
+
+PAPER = PaperOptions()
+Set = Annotated[list[str] | None, Parameter(name="--set", allow_leading_hyphen=False)]
 
 
 def run(
@@ -15,12 +18,12 @@ def run(
     /,
     *,
     seed: int | None = None,
-    set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
+    set_: Set = None,
     out: Path | None = None,
     root: Path | None = None,
     store: Path | None = None,
     cache_gb: float | None = None,
-    resume: Annotated[bool, Parameter(negative="")] = False,
+    resume: bool = False,
     json: AsJson = False,
 ) -> None:
     """Run all stages of a recipe: pre-training (reused where it is already stored), then discovery.
@@ -49,8 +52,8 @@ def run(
     from unveil import recipe as recipes
 
     given = {"seed": seed, "machine.cache_gb": cache_gb}
-    overrides = [*(set_ or []), *(f"{key}={value}" for key, value in given.items() if value is not None)]
-    settings = recipes.load(recipe, overrides)  # before torch is imported: a mistyped key is reported at once
+    changes = recipes.parse_set(set_ or []) | {key: value for key, value in given.items() if value is not None}
+    settings = recipes.load(recipe, changes)  # before torch is imported: a mistyped key is reported at once
 
     from unveil.own.directories import default_folder
     from unveil.own.run import run_recipe
@@ -108,22 +111,7 @@ def paper(
     experiment: str | None = None,
     /,
     *,
-    data: str = "cifar10",
-    scale: str = "desk",
-    seeds: int | None = None,
-    imbalance: float | None = None,
-    jobs: int = 1,
-    engine: Literal["local", "ray"] = "local",
-    address: str | None = None,
-    launcher: str | None = None,
-    plan: Path | None = None,
-    only: str | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
-    show: Annotated[bool, Parameter(negative="")] = False,
-    out: Path = Path("results/paper"),
-    runs: Path = Path("runs/paper"),
-    root: Path | None = None,
-    store: Path | None = None,
+    options: Annotated[PaperOptions, Parameter(name="*")] = PAPER,
     json: AsJson = False,
 ) -> None:
     """Execute the missing runs of a table or figure of the paper, and show it beside the paper's numbers.
@@ -132,84 +120,22 @@ def paper(
     ----------
     experiment
         table2, table3, table4, hng-variants, memory, … Default: list all experiments.
-    data
-        cifar10, cifar100, imagenet, cifar10-embedded, cifar100-embedded, omniglot, digits.
-    scale
-        desk: for a machine without an accelerator. paper: the published setting.
-    seeds
-        Number of seeds. Default: that of the scale.
-    imbalance
-        How many times more items the first class has than the last.
-    jobs
-        Number of runs at the same time.
-    engine
-        local: processes on this machine. ray: tasks on a Ray cluster (pip install 'unveil[ray]').
-    address
-        The address of a running Ray cluster. Default: one with as many CPUs as --jobs is started here.
-    launcher
-        Start every run as a command of its own after this one, for example --launcher "srun -n 1".
-    plan
-        Only write a file with one command for each missing run, for any scheduler.
-    only
-        Execute this run alone and print no table: what the commands of --plan and --launcher do.
-    dry_run
-        Only print the missing runs and an estimate of their time.
-    show
-        Run nothing: make the table of the runs that are done.
-    out
-        Directory of records, tables and pictures. Existing records are reused.
-    runs
-        Directory of the run directories; an interrupted run continues where it stopped.
-    root
-        Directory of the data sets. Default: UNVEIL_DATA, or ~/.cache/unveil/data.
-    store
-        Directory in which finished stages are stored for reuse. Default: UNVEIL_STORE, or ~/.cache/unveil/stages.
     json
         Print the rows of the table as JSON; what else is said goes to standard error.
     """
+    options.check()  # before torch is imported
     from rich.console import Console
 
     from unveil.experiments import command
 
-    if jobs < 1 or (seeds is not None and seeds < 1):
-        raise UnveilError("--jobs and --seeds are counts: give 1 or more")
-    if address is not None and engine != "ray":
-        raise UnveilError("--address is that of a Ray cluster: add --engine ray")
-    if experiment is None:
-        found = command.overview()
-        if json:
-            print_json(found)
-        else:
-            print_table(("name", "what", "rows"), [tuple(one.values()) for one in found])
-        return
-    options = {
-        "seeds": seeds,
-        "imbalance": imbalance,
-        "root": root and root.resolve(),
-        "store": store and store.resolve(),
-    }
-    fixed = {"data": data, "scale": scale, "out": out.resolve(), "runs": runs.resolve()}
-    given = [experiment, *(f"--{key}={value}" for key, value in (fixed | options).items() if value is not None)]
-    rows = command.run(
-        experiment,
-        data=data,
-        scale=scale,
-        seeds=seeds,
-        imbalance=imbalance,
-        jobs=jobs,
-        dry_run=dry_run,
-        show=show,
-        out=out,
-        runs=runs,
-        root=root,
-        store=store,
-        console=Console(markup=False, stderr=json),
-        where=command.Where(
-            engine=engine, address=address, launcher=launcher, plan=plan, only=only, command=tuple(given)
-        ),
-    )
+    if experiment is not None:
+        rows = command.run(experiment, options, Console(markup=False, stderr=json))
+    else:
+        rows = command.overview()
     if json:
         print_json(rows)
+    elif experiment is None:
+        print_table(("name", "what", "rows"), [tuple(one.values()) for one in rows])
 
 
 def bench(
@@ -217,7 +143,7 @@ def bench(
     /,
     *,
     device: str = "auto",
-    set_: Annotated[list[str] | None, Parameter(name="--set", negative="", allow_leading_hyphen=False)] = None,
+    set_: Set = None,
     json: AsJson = False,
 ) -> None:
     """Measure discovery steps on this machine: the time of each part, and its lower limit at the peak rate.
@@ -235,7 +161,7 @@ def bench(
     """
     from unveil import recipe as recipes
 
-    settings = recipes.load(recipe, [*(set_ or []), f"machine.device={device}"])
+    settings = recipes.load(recipe, {**recipes.parse_set(set_ or []), "machine.device": device})
 
     from rich.console import Console
 

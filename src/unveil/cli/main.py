@@ -3,13 +3,14 @@
 import os
 import sys
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from unveil import __version__
 from unveil.cli import cache, data, doctor, experiments, large, own, results
 from unveil.errors import UnveilError
 
 app = App(
+    default_parameter=Parameter(negative=""),  # a flag has no --no-FLAG beside it
     name="unveil",
     help="Novel class discovery: find new classes in unlabeled data.",
     version=__version__,

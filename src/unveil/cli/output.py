@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-AsJson = Annotated[bool, Parameter(name="--json", negative="")]
+AsJson = Annotated[bool, Parameter(name="--json")]
 """The option `--json` of commands that print tables."""
 
 

@@ -8,16 +8,14 @@ from cyclopts import Parameter
 from unveil.cli.output import AsJson, print_json, print_table
 from unveil.errors import UnveilError
 
-Flag = Parameter(negative="")
-
 
 def report(
     run: Path,
     /,
     *,
     out: Path | None = None,
-    without_map: Annotated[bool, Flag] = False,
-    original: Annotated[bool, Flag] = False,
+    without_map: bool = False,
+    original: bool = False,
 ) -> None:
     """Write a run, with the corrections of its review, as one HTML file that opens anywhere.
 
@@ -53,7 +51,7 @@ def review(
     *,
     port: int = 0,
     host: str = "127.0.0.1",
-    no_browser: Annotated[bool, Flag] = False,
+    no_browser: bool = False,
 ) -> None:
     """Browse the classes of a run on a local web page: name, merge and split them, move and reject items.
 
@@ -86,9 +84,9 @@ def export(
         Parameter(name="--format"),
     ] = "csv",
     out: Path | None = None,
-    all_: Annotated[bool, Parameter(name="--all", negative="")] = False,
-    copy: Annotated[bool, Flag] = False,
-    original: Annotated[bool, Flag] = False,
+    all_: Annotated[bool, Parameter(name="--all")] = False,
+    copy: bool = False,
+    original: bool = False,
 ) -> None:
     """Write the labels of a run, with the corrections of its review, for other tools.
 
@@ -113,7 +111,7 @@ def export(
     print(f"written: {write(run, format_, out, all_items=all_, original=original, copy=copy)}")
 
 
-def suggest(run: Path, /, *, original: Annotated[bool, Flag] = False, json_: AsJson = False) -> None:
+def suggest(run: Path, /, *, original: bool = False, json_: AsJson = False) -> None:
     """Suggest classes to add: a name, the size, how sure it is, the nearest known class and examples of each.
 
     Parameters

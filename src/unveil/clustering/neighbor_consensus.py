@@ -94,7 +94,7 @@ class NeighborConsensus(Clusterer):
         some, known = sample(new, most, seed), sample(known, max(config.rows, PER_CLASS * len(np.unique(labels))), seed)
         rows = np.concatenate([known, some])
         found = find_clusters(unscaled[rows], labels[rows], n_novel, config, seed, rehearsals)
-        head = NeighborVote.of(z[some], found.labels, found.certainty, n_novel, config.vote)
+        head = NeighborVote.of(z[some], found.labels, found.certainty, n_novel, config.vote).keeping()
         clusters, certainty = np.empty(len(new), dtype=np.int64), np.empty(len(new), dtype=np.float32)
         inside = np.isin(new, some)
         clusters[inside], certainty[inside] = found.labels, found.certainty

@@ -26,6 +26,8 @@ class NeighborVote(nn.Module):
     points: Tensor
     labels: Tensor
     certainty: Tensor
+    keeps: Tensor
+    """Whether an item that is one of the points has its cluster, whatever its neighbors say."""
 
     def __init__(self, in_features: int, out_features: int, *, rows: int, neighbors: int) -> None:
         super().__init__()
@@ -33,11 +35,17 @@ class NeighborVote(nn.Module):
         self.register_buffer("points", torch.zeros(rows, in_features))
         self.register_buffer("labels", torch.zeros(rows, dtype=torch.int64))
         self.register_buffer("certainty", torch.ones(rows))
+        self.register_buffer("keeps", torch.tensor(False))
 
     @staticmethod
     def of(points: Matrix, labels: Labels, certainty: Matrix, classes: int, neighbors: int) -> "NeighborVote":
         """The vote of these points."""
         return NeighborVote._stored(directions(points), labels, certainty, classes, neighbors)
+
+    def keeping(self) -> "NeighborVote":
+        """The same vote, in which the points themselves keep their clusters."""
+        self.keeps.fill_(True)
+        return self
 
     @staticmethod
     def _stored(points: Matrix, labels: Labels, certainty: Matrix, classes: int, neighbors: int) -> "NeighborVote":
@@ -54,22 +62,17 @@ class NeighborVote(nn.Module):
         return NeighborVote._stored(points, classes, certainty, n_known + self.out_features, self.neighbors)
 
     def forward(self, z: Tensor) -> Tensor:
-        return self.voted(z, keeps=True)
-
-    def voted(self, z: Tensor, *, keeps: bool) -> Tensor:
-        """Logits (n, clusters). `keeps`: an item that is one of the points has the cluster of that point."""
-        parts = [self._logits(z[start : start + VOTERS], keeps) for start in range(0, len(z), VOTERS)]
+        parts = [self._logits(z[start : start + VOTERS]) for start in range(0, len(z), VOTERS)]
         return torch.cat(parts) if parts else z.new_zeros(0, self.out_features)
 
-    def _logits(self, z: Tensor, keeps: bool) -> Tensor:
+    def _logits(self, z: Tensor) -> Tensor:
         count = min(self.neighbors + 1, len(self.points))
         z = F.normalize(z, dim=1) if self.in_features >= ANGLES_FROM else z
         distances, nearest = nearest_points(z, self.points, count)  # (B, k + 1)
         farthest = distances[:, -1:].clamp_min(1e-12)
         weights = (1 - (distances / farthest).square()).clamp_min(1e-6)  # falls to 0 where the next point would join
-        if keeps:
-            same = distances <= SAME * farthest
-            weights = torch.where(same.any(dim=1, keepdim=True), same.float(), weights)
+        same = (distances <= SAME * farthest) & self.keeps
+        weights = torch.where(same.any(dim=1, keepdim=True), same.float(), weights)
         weights = weights / weights.sum(dim=1, keepdim=True)
         weights = weights * self.certainty[nearest]
         shares = z.new_zeros(len(z), self.out_features).scatter_add_(1, self.labels[nearest], weights)

@@ -19,7 +19,6 @@ from unveil.clustering.clusterer import Evidence, with_known
 from unveil.clustering.kmeans import Clusters, assigned, kmeans, semi_kmeans
 from unveil.clustering.known_head import known_head
 from unveil.clustering.neighbor_consensus import NeighborConsensusSettings
-from unveil.clustering.vote import NeighborVote
 from unveil.counting.estimate import check_count
 from unveil.counting.known_neighbors import recognize
 from unveil.data.items import Rows
@@ -255,10 +254,8 @@ class VectorLearner:
         if recognized is not None:
             of_known = labels != UNLABELED
             head = with_known(head, z[of_known], labels[of_known], len(task.known))
-            rows = torch.from_numpy(z[task.unlabeled])
-            with torch.no_grad():  # the neighbors may call a row known that was not recognized alone
-                logits = head.voted(rows, keeps=False) if isinstance(head, NeighborVote) else head(rows)
-                best = logits.softmax(dim=1).max(dim=1)
+            with torch.no_grad():
+                best = head(torch.from_numpy(z[task.unlabeled])).softmax(dim=1).max(dim=1)
             clusters, confidence = best.indices.numpy(), best.values.numpy()
         heads = Heads(known, head)
         self.seconds["discovery"] = round(time.monotonic() - begun, 2)

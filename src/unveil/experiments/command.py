@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,32 +13,8 @@ from unveil import storage as stores
 from unveil.errors import UnveilError, suggest
 from unveil.experiments import experiment as experiments
 from unveil.experiments import launch, maps, output, plan
+from unveil.experiments.options import PaperOptions
 from unveil.experiments.plan import Run
-
-
-@dataclass(frozen=True, kw_only=True)
-class Where:
-    """Where the runs of a table are executed: in this process and its children unless something else is given."""
-
-    engine: str = "local"
-    address: str | None = None
-    launcher: str | None = None
-    plan: Path | None = None
-    only: str | None = None
-    command: tuple[str, ...] = ()  # arguments of `unveil paper` that lead to the same plan
-
-    def execute(
-        self, todo: list[Run], store: Path, root: Path | None, jobs: int
-    ) -> Iterable[tuple[Run, launch.Attempt]] | None:
-        """The runs as they finish; None: they are executed here."""
-        if self.launcher is not None:
-            return launch.by_launcher(todo, self.launcher, jobs, self.command)
-        if self.engine == "ray":
-            return launch.on_ray(todo, store=store, root=root, jobs=jobs, address=self.address)
-        return None
-
-
-HERE = Where()
 
 
 def overview() -> list[dict[str, Any]]:
@@ -48,44 +23,34 @@ def overview() -> list[dict[str, Any]]:
     return [{"name": one.name, "what": one.title, "rows": len(one.rows)} for one in found]
 
 
-def run(
-    name: str,
-    *,
-    data: str,
-    scale: str,
-    seeds: int | None,
-    imbalance: float | None,
-    jobs: int,
-    dry_run: bool,
-    show: bool = False,
-    out: Path,
-    runs: Path,
-    root: Path | None,
-    store: Path | None,
-    console: Console,
-    where: Where = HERE,
-) -> list[dict[str, Any]]:
+def run(name: str, options: PaperOptions, console: Console) -> list[dict[str, Any]]:
     """Run what is missing, unless the table is only to be shown, print it and write its files; returns its rows."""
-    chosen = experiments.scale(scale, data)
-    count = seeds or chosen.seeds
-    experiment = experiments.load(name, data)
-    experiments.check_data(experiment, data)
-    planned = plan.make_plan(experiment, chosen, count, out=out, runs=runs, imbalance=imbalance)
+    chosen = experiments.scale(options.scale, options.data)
+    experiment = experiments.load(name, options.data)
+    experiments.check_data(experiment, options.data)
+    planned = plan.make_plan(
+        experiment,
+        chosen,
+        options.seeds or chosen.seeds,
+        out=options.out,
+        runs=options.runs,
+        imbalance=options.imbalance,
+    )
     todo = planned.missing()
     estimates = [planned.estimate(run) for run in todo]
     total = len({run.record for runs_of_row in planned.runs.values() for run in runs_of_row})  # rows may share runs
     console.print(f"{planned.experiment.title}: {total - len(todo)} of {total} runs are done", soft_wrap=True)
-    if where.only is not None:
-        return _run_one(planned, where.only, store or stores.default_store(), root, console)
-    if where.plan is not None:
-        files.write(where.plan, launch.plan_text(todo, where.command))
-        console.print(f"written: {where.plan}, {len(todo)} commands", soft_wrap=True)
+    stages = options.store or stores.default_store()
+    if options.only is not None:
+        return _run_one(planned, options.only, stages, options.root, console)
+    if options.plan is not None:
+        files.write(options.plan, launch.plan_text(todo, options.arguments(name)))
+        console.print(f"written: {options.plan}, {len(todo)} commands", soft_wrap=True)
         return []
-    if dry_run:
-        if todo:
-            _announce(planned, todo, estimates, console)
+    if options.dry_run:
+        _announce(planned, todo, estimates, console)
         return []
-    if show:
+    if options.show:
         todo = []
     if planned.experiment.shape == "map":
         maps.check()
@@ -95,10 +60,11 @@ def run(
     except OSError as error:
         raise files.disk_error(error, planned.folder / "records") from error
     if todo:
-        console.print(f"{len(todo)} to run: {plan.total(estimates, jobs)}", soft_wrap=True)
-    stages = store or stores.default_store()
-    elsewhere = where.execute(todo, stages, root, jobs)
-    failed = plan.execute(todo, jobs=jobs, store=stages, root=root, console=console, elsewhere=elsewhere)
+        console.print(f"{len(todo)} to run: {plan.total(estimates, options.jobs)}", soft_wrap=True)
+    elsewhere = _elsewhere(name, options, todo, stages)
+    failed = plan.execute(
+        todo, jobs=options.jobs, store=stages, root=options.root, console=console, elsewhere=elsewhere
+    )
     console.print(output.shown(planned))
     written = output.write(planned, planned.folder)
     if planned.experiment.shape == "map" and not failed:
@@ -109,6 +75,17 @@ def run(
     if failed:
         raise UnveilError(f"{len(failed)} of {len(todo)} runs failed; the first: {failed[0][1]}")
     return [dict(zip(output.HEADER, row, strict=True)) for row in output.cells(planned)]
+
+
+def _elsewhere(
+    name: str, options: PaperOptions, todo: list[Run], stages: Path
+) -> Iterable[tuple[Run, launch.Attempt]] | None:
+    """The runs as they finish; None: they are executed in this process and its children."""
+    if options.launcher is not None:
+        return launch.by_launcher(todo, options.launcher, options.jobs, options.arguments(name))
+    if options.engine == "ray":
+        return launch.on_ray(todo, store=stages, root=options.root, jobs=options.jobs, address=options.address)
+    return None
 
 
 def _run_one(planned: plan.Plan, name: str, store: Path, root: Path | None, console: Console) -> list[dict[str, Any]]:
@@ -126,7 +103,9 @@ def _announce(planned: plan.Plan, todo: list[plan.Run], estimates: list[float | 
     table = Table("run", "changes", "about")
     rows = {run.record: row for row in planned.experiment.rows for run in planned.runs.get(row.name, [])}
     for run, seconds in zip(todo, estimates, strict=True):
-        row, about = rows[run.record], "?" if seconds is None else f"{seconds:.0f} s"
-        table.add_row(f"{row.name}, seed {run.settings.seed}", " ".join(row.set), about)
+        row = rows[run.record]
+        about = "?" if seconds is None else f"{seconds:.0f} s"
+        changes = " ".join(f"{key}={value}" for key, value in row.changes.items())
+        table.add_row(f"{row.name}, seed {run.settings.seed}", changes, about)
     console.print(table)
     console.print(plan.total(estimates), soft_wrap=True)

@@ -1,6 +1,7 @@
 """Experiments and scales, read from the TOML files of this package."""
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Literal
@@ -17,7 +18,8 @@ class Row:
     """One line of a table or one point of a figure."""
 
     name: str
-    set: tuple[str, ...]
+    changes: Mapping[str, Any]
+    """What it changes in the recipe."""
     self_supervised: bool = True
     paper: dict[str, list[float]] = field(default_factory=dict)
     """Mean and, where given, standard deviation in the paper, by column."""
@@ -48,12 +50,12 @@ class Scale:
     recipe: str
     column: str | None = None
     seeds: int = 3
-    set: tuple[str, ...] = ()
-    without_self_supervision: tuple[str, ...] | None = None
-    by_seed: tuple[tuple[str, ...], ...] = ()
-    methods: dict[str, list[str]] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    without_self_supervision: Mapping[str, Any] | None = None
+    by_seed: Sequence[Mapping[str, Any]] = ()
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By method: settings that its authors chose differently."""
-    experiments: dict[str, list[str]] = field(default_factory=dict)
+    experiments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By experiment: settings of all its rows at this scale."""
 
 
@@ -69,20 +71,10 @@ def load(name: str, data: str) -> Experiment:
         raise UnveilError(f"there is no experiment '{name}'{suggest(name, names())}")
     text = (resources.files("unveil.experiments") / "tables" / f"{name}.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
-    rows = [Row(**{**row, "set": tuple(row["set"])}) for row in table.pop("row", [])]
-    common = tuple(table.pop("set", ()))  # settings of every row
-    rows = [replace(row, set=(*common, *row.set)) for row in rows]
+    common = table.pop("set", [])  # settings of every row
+    rows = [Row(changes=recipe.parse_set([*common, *row.pop("set")]), **row) for row in table.pop("row", [])]
     if each := table.pop("each", None):
-        rows = [  # each row with these changes, beside its other row with the same ones
-            replace(
-                row,
-                name=f"{name}: {row.name}",
-                against=f"{name}: {row.against}" if row.against else row.against,
-                set=(*row.set, *changes),
-            )
-            for name, changes in each.items()
-            for row in rows
-        ]
+        rows = [_repeated(row, name, recipe.parse_set(texts)) for name, texts in each.items() for row in rows]
     if sweep := table.pop("sweep", None):
         rows += _points(sweep, data)
     table["data"] = tuple(table.get("data", ()))
@@ -95,14 +87,22 @@ def check_data(experiment: Experiment, data: str) -> None:
         raise UnveilError(f"{experiment.name} is for {', '.join(experiment.data)}: give --data {experiment.data[0]}")
 
 
+def _repeated(row: Row, name: str, changes: Mapping[str, Any]) -> Row:
+    """The row with these changes, beside the row with the same ones."""
+    against = f"{name}: {row.against}" if row.against else row.against
+    return replace(row, name=f"{name}: {row.name}", against=against, changes={**row.changes, **changes})
+
+
 def _points(sweep: dict[str, Any], data: str) -> list[Row]:
     values = sweep["values"].get(data.removesuffix("-embedded"), sweep["values"]["default"])
     keys = [sweep["key"]] if isinstance(sweep["key"], str) else sweep["key"]
     rows = []
     for value in values:
         without = value == 0 and "zero" in sweep
-        changes = sweep["zero"] if without else [*sweep["set"], *(f"{key}={value}" for key in keys)]
-        rows.append(Row(name=f"{sweep['name']} = {value}", set=tuple(changes), value=value))
+        changes = recipe.parse_set(sweep["zero" if without else "set"])
+        if not without:
+            changes |= dict.fromkeys(keys, value)
+        rows.append(Row(name=f"{sweep['name']} = {value}", changes=changes, value=value))
     return rows
 
 
@@ -113,19 +113,27 @@ def scale(name: str, data: str) -> Scale:
         raise UnveilError(f"there is no scale '{name}'{suggest(name, table)}")
     if data not in table[name]:
         raise UnveilError(f"'{data}' is not available at the scale {name}{suggest(data, table[name])}")
-    given = table[name][data]
-    values: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
-    return Scale(name=name, data=data, **values)
+    values: dict[str, Any] = {key: _parsed(value) for key, value in table[name][data].items()}
+    return Scale(name=name, data=data, changes=values.pop("set", {}), **values)
 
 
-def settings(row: Row, scale: Scale, seed: int, extra: tuple[str, ...] = ()) -> Settings | None:
+def _parsed(value: Any) -> Any:
+    """Lists of `table.key=value` as mappings, wherever they stand."""
+    if isinstance(value, dict):
+        return {key: _parsed(inner) for key, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    return [_parsed(inner) for inner in value] if isinstance(value[0], list) else recipe.parse_set(value)
+
+
+def settings(row: Row, scale: Scale, seed: int, extra: Mapping[str, Any] = recipe.NOTHING) -> Settings | None:
     """The settings of a row; None where it leaves out self-supervision and the data set has none."""
-    without: tuple[str, ...] = ()
+    without: Mapping[str, Any] = {}
     if not row.self_supervised:
         if scale.without_self_supervision is None:
             return None
         without = scale.without_self_supervision
-    subset = scale.by_seed[seed % len(scale.by_seed)] if scale.by_seed else ()
-    changes = [*scale.set, *without, *subset, *extra]
-    method = recipe.load(scale.recipe, row.set, defaults=changes).discovery.method
-    return recipe.load(scale.recipe, [*scale.methods.get(method, []), *row.set, f"seed={seed}"], defaults=changes)
+    subset = scale.by_seed[seed % len(scale.by_seed)] if scale.by_seed else {}
+    defaults = {**scale.changes, **without, **subset, **extra}
+    method = recipe.load(scale.recipe, row.changes, defaults).discovery.method
+    return recipe.load(scale.recipe, {**scale.methods.get(method, {}), **row.changes, "seed": seed}, defaults)

@@ -87,9 +87,9 @@ def make_plan(
 ) -> Plan:
     """The plan of an experiment. Records are in `out`, run directories in `runs`."""
     imbalance = None if imbalance == 1 else imbalance
-    extra = tuple(scale.experiments.get(experiment.name, ()))
+    extra = dict(scale.experiments.get(experiment.name, {}))
     if imbalance is not None:
-        extra = (*extra, f"data.imbalance={imbalance:g}")
+        extra["data.imbalance"] = imbalance
     name = f"{scale.name}-{scale.data}" + ("" if imbalance is None else f"-imbalance{imbalance:g}")
     planned: dict[str, list[Run]] = {}
     for row in experiment.rows:

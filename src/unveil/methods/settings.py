@@ -1,6 +1,6 @@
 """Resolve the `[method]` tables of recipes to the settings of the chosen method.
 
-A recipe that extends another, or an override, may change the method: settings for another method are then ignored. A
+A recipe that extends another, or a change, may change the method: settings for another method are then ignored. A
 setting that is given together with a method must be a setting of that method.
 """
 
@@ -18,14 +18,17 @@ Given = Mapping[str, Any]
 
 
 def resolve(
-    name: str, recipes: Sequence[tuple[str | None, Given]], defaults: Given, overrides: Given
+    name: str,
+    recipes: Sequence[tuple[str | None, Mapping[str, Any]]],
+    defaults: Mapping[str, Any],
+    changes: Mapping[str, Any],
 ) -> MethodSettings:
     """Settings of the method `name`.
 
     `recipes`: for each file, extended files first, the method that it names, if any, and its `[method]` table. A key
     there must be a setting of the method of that file. It is used where the chosen method inherits the same setting:
     the temperature of one method is never used for that of another. `defaults` are used where the chosen method has
-    the key; `overrides` must be settings of the chosen method.
+    the key; `changes` must be settings of the chosen method.
     """
     chosen, values = settings_class(name), Table()
     written_for = Discovery().method
@@ -40,8 +43,8 @@ def resolve(
         if not _owners(key):
             raise UnveilError(_unknown(key, name))
     values = merge(values, {key: defaults[key] for key in defaults if key in _names(chosen)})
-    _check(overrides, name)
-    return build(chosen, merge(values, overrides), "method.")
+    _check(changes, name)
+    return build(chosen, merge(values, changes), "method.")
 
 
 def closest(key: str) -> str:

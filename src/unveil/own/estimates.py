@@ -1,6 +1,6 @@
 """Estimates on own data without a discovery: the number of novel classes, and the accuracy to expect."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from unveil.counting.estimate import Estimate
-from unveil.data.known_new import USUAL, read_task
-from unveil.data.sheets import Columns
+from unveil.data.known_new import read_task
 from unveil.data.task import Task
 from unveil.discovery.candidates import candidates
 from unveil.discovery.discover import few_threads
@@ -23,15 +22,14 @@ from unveil.encoders.preparation import Preparation
 from unveil.encoders.registry import GRADIENTS
 from unveil.errors import UnveilError
 from unveil.own.options import own_settings
+from unveil.own.parameters import FileOptions, changes
 from unveil.own.sampled_task import read_task_or_sample
 from unveil.settings import Settings
 
 
-def count_classes(
-    known: Path, new: Path | None, *, columns: Columns = USUAL, known_in_unlabeled: bool = False, **options: Any
-) -> Estimate:
+def count_classes(known: Path, new: Path | None, options: FileOptions, *, known_in_unlabeled: bool = False) -> Estimate:
     """The number of novel classes in NEW, by all criteria."""
-    encoded, settings = _encoded(read_task_or_sample(known, new, columns), **options)
+    encoded, settings = _encoded(read_task_or_sample(known, new, options.named_columns()), options, {})
     with few_threads(encoded, settings):
         scaled = scale(encoded, settings, Preparation(), Console(quiet=True))
         task = replace(scaled.task, known_in_unlabeled=known_in_unlabeled)
@@ -43,18 +41,11 @@ def count_classes(
 
 
 def rehearse_known(
-    known: Path,
-    *,
-    n_novel: int | None,
-    method: str | None,
-    rehearsals: int,
-    columns: Columns = USUAL,
-    **options: Any,
+    known: Path, options: FileOptions, chosen: Mapping[str, Any], *, n_novel: int | None = None
 ) -> Forecast:
-    """Hide classes of KNOWN and discover them again; rows without a label are not used."""
-    task = read_task(known, None, columns)
-    overrides = [f"rehearsals={rehearsals}", *([] if method is None else [f"discovery.method={method}"])]
-    encoded, settings = _encoded(task.take(task.labeled), overrides=overrides, **options)
+    """Hide classes of KNOWN and discover them again, with changed settings; rows without a label are not used."""
+    task = read_task(known, None, options.named_columns())
+    encoded, settings = _encoded(task.take(task.labeled), options, chosen)
     classes = len(encoded.known)
     if classes < LEAST_CLASSES:
         raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")
@@ -71,23 +62,14 @@ def rehearse_known(
         )
 
 
-def _encoded(
-    task: Task,
-    *,
-    encoder: str,
-    seed: int,
-    device: str,
-    stages: Path,
-    quick: bool = False,
-    overrides: Sequence[str] = (),
-) -> tuple[Task, Settings]:
+def _encoded(task: Task, options: FileOptions, more: Mapping[str, Any]) -> tuple[Task, Settings]:
     """The task with its items as vectors, as a discovery would see them."""
     console = Console(stderr=True, markup=False)
-    overrides = [*overrides, f"seed={seed}", f"machine.device={device}", *(["data.quick=true"] if quick else [])]
-    settings = own_settings(task.items, None, overrides, encoder=encoder)
+    chosen = {**changes(vars(options)), **more}
+    settings = own_settings(task.items, None, chosen, encoder=options.encoder)
     if settings.data.encoder is None and task.items.are_images:  # an encoder would have to be trained first
-        settings = own_settings(task.items, None, overrides, encoder=GRADIENTS)
-    return encode(task, settings, stages, console).task, settings
+        settings = own_settings(task.items, None, chosen, encoder=GRADIENTS)
+    return encode(task, settings, options.stages(), console).task, settings
 
 
 def plot_criteria(estimate: Estimate, path: Path) -> None:

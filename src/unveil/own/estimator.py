@@ -1,6 +1,6 @@
 """The estimator: `NovelClassDiscovery().fit(X, y)`, with y == -1 where the class is not known."""
 
-import textwrap
+import inspect
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -22,14 +22,14 @@ from unveil.discovery.predictor import Predictor, summed
 from unveil.discovery.result import Result
 from unveil.discovery.steps import shown
 from unveil.encoders.encode import encode
-from unveil.encoders.registry import help_text
 from unveil.errors import UnveilError
 from unveil.metrics import clustering_accuracy
 from unveil.own import inputs as input_checks
 from unveil.own import saved_estimator
+from unveil.own.accepts import check, parameters
 from unveil.own.notebook import NotebookDisplay
 from unveil.own.options import encoder_warning, own_settings
-from unveil.own.parameters import check_parameters
+from unveil.own.parameters import EstimatorOptions, changes
 from unveil.own.updates import LEAST, Update, largest_group
 from unveil.settings import Settings
 
@@ -51,39 +51,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
 
     Parameters
     ----------
-    n_novel : int or "auto"
-        The number of novel classes. "auto" estimates it (`classes_estimate_`).
-    method : str
-        "auto": that of the recipe, which for vectors is "neighbor-consensus"; "ncl-hng" and the others of the paper:
-        "ncl", "baseline", "dtc", "rs", "uno", …; "kmeans".
-    encoder : str
-        Turns images or texts into vectors; vectors need none.
-        {encoders}
-    quick : bool
-        Show images to the smaller one of the usual encoders, at fewer pixels: several times as fast, and less accurate.
-    scaling : "auto", "unit", "standard" or "none"
-        How vectors are scaled: to unit length, each column to the same spread, or not at all. "auto": as suits the
-        known classes best.
-    text : str or None
-        The column of a data frame that holds texts; the other columns are used beside it.
-    recipe : str, path or None
-        For images: train on augmented images by this recipe (rotation, known classes, discovery) in place of a frozen
-        encoder: "images", or a TOML file of your own.
-    known_in_unlabeled : bool
-        The unlabeled items may be of known classes too.
-    rehearsals : int or None
-        How often known classes are hidden and discovered again. Rehearsals choose between k-means and training, and
-        forecast the accuracy. 0: none. None: as the recipe says (3 for vectors).
-    steps : int or None
-        Training steps of the discovery stage. None: as the recipe says (1,000 where a layer is trained on vectors).
-    random_state : int, RandomState or None
-        Equal numbers give equal results.
-    device : str
-        "auto", "cpu", "cuda", "mps".
-    store : path or None
-        A directory in which embeddings of images are stored for the next fit. None: they are not stored.
-    verbose : bool
-        Print what is being done; otherwise the logger `unveil` is told.
+    {parameters}
 
     Attributes
     ----------
@@ -136,12 +104,13 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
             raise UnveilError(
                 f"fit takes X and y, and no {', '.join(unknown)}: every item has the same weight; leave it out"
             )
-        check_parameters(self.get_params(deep=False))
+        options = EstimatorOptions(**self.get_params(deep=False))
+        check(options)
         console = log.console(verbose=bool(self.verbose) and ranks.join().first)
         self._input_notes: list[str] = []
         items = input_checks.read_items(self, X, reset=True)
         classes, labels = read_labels(y, len(items))
-        settings = self._settings(items, any_labels=bool((labels >= 0).any()))
+        settings = self._settings(items, options, any_labels=bool((labels >= 0).any()))
         task = Task(
             name="arrays",
             items=items,
@@ -166,24 +135,12 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         self._keep(replace(result, learner=None), classes, task, settings)
         return self
 
-    def _settings(self, items: Items, *, any_labels: bool) -> Settings:
+    def _settings(self, items: Items, options: EstimatorOptions, *, any_labels: bool) -> Settings:
         """One settings object from the recipe and the parameters."""
-        chosen: dict[str, Any] = {
-            "data.n_novel": None if self.n_novel == "auto" else self.n_novel,
-            "data.known_in_unlabeled": "true" if self.known_in_unlabeled else None,
-            "data.quick": "true" if self.quick else None,
-            "data.vector_scaling": None
-            if self.scaling == "auto"
-            else f'"{self.scaling}"',  # in quotes: "none" is a word
-            "discovery.method": None if self.method == "auto" else self.method,
-            "discovery.steps": self.steps,
-            "rehearsals": self.rehearsals,
-            "machine.device": self.device,
-            "seed": ranks.current().from_first(lambda: _seed(self.random_state)),
-        }
-        overrides = [f"{key}={value}" for key, value in chosen.items() if value is not None]
-        name = None if self.recipe is None else str(self.recipe)
-        return own_settings(items, name, overrides, encoder=self.encoder, any_labels=any_labels)
+        seed = ranks.current().from_first(lambda: _seed(options.random_state))
+        name = None if options.recipe is None else str(options.recipe)
+        chosen = {**changes(vars(options)), "seed": seed}
+        return own_settings(items, name, chosen, encoder=options.encoder, any_labels=any_labels)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -377,8 +334,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         return encoded
 
 
-_ENCODERS = textwrap.fill(help_text(), 120, initial_indent=" " * 8, subsequent_indent=" " * 8, break_on_hyphens=False)
-NovelClassDiscovery.__doc__ = str(NovelClassDiscovery.__doc__).replace("        {encoders}", _ENCODERS)
+_help = parameters(EstimatorOptions)
+NovelClassDiscovery.__doc__ = inspect.cleandoc(NovelClassDiscovery.__doc__ or "").replace("{parameters}", _help)
 
 
 def _check_coverage(coverage: Any) -> None:

@@ -1,8 +1,9 @@
 """The settings of a fit on people's own data. The command line, recipes and the estimator share one object, `Settings`:
-what people choose are overrides of a recipe, and the recipe follows from the items where nobody names one."""
+what people choose are changes of a recipe, and the recipe follows from the items where nobody names one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from unveil import recipe as recipes
 from unveil.data.items import SMALL_SIDE, Items
@@ -21,7 +22,7 @@ SOME_FILES = 16
 
 
 def own_settings(
-    items: Items, recipe: str | None, overrides: Sequence[str], *, encoder: str = "auto", any_labels: bool = True
+    items: Items, recipe: str | None, changes: Mapping[str, Any], *, encoder: str = "auto", any_labels: bool = True
 ) -> Settings:
     """The settings for these items.
 
@@ -30,25 +31,26 @@ def own_settings(
     whichever suits the known classes. Else small images go by their gradients, an encoder is trained on larger ones
     (recipe `images`) where there are enough, and texts go by their words (TF-IDF).
     """
+    registry.check(encoder)
     if recipe is not None and (items.are_table or items.read_as == "texts"):
-        _check_recipe(recipes.load(recipe, overrides), items)
+        _check_recipe(recipes.load(recipe, changes), items)
     elif recipe is not None:
-        return recipes.load(recipe, overrides)
-    vectors = recipe or _recipe_for_vectors(overrides)
+        return recipes.load(recipe, changes)
+    vectors = recipe or _recipe_for_vectors(changes)
     if items.read_as is None:
         if encoder != "auto":
             what = "rows of a table without text" if items.are_table else items.called
             raise UnveilError(f"the encoder {encoder} needs images or texts, and these are {what}: leave it out")
-        return recipes.load(vectors, overrides)
+        return recipes.load(vectors, changes)
     if not items.are_images:
         if encoder == "auto":
             encoder = registry.usual("texts", foreign=look_foreign(items.texts)) or TFIDF
-        return recipes.load(vectors, [f"data.encoder={encoder}", *overrides])
+        return recipes.load(vectors, {"data.encoder": encoder, **changes})
     if encoder == "auto":
-        encoder = _usual_encoder(items, any_labels, quick="data.quick=true" in overrides)
+        encoder = _usual_encoder(items, any_labels, quick=bool(changes.get("data.quick")))
     if encoder == TRAINED_HERE:
-        return recipes.load("images", overrides)
-    return recipes.load(_recipe_for_vectors(overrides), [f"data.encoder={encoder}", *overrides])
+        return recipes.load("images", changes)
+    return recipes.load(vectors, {"data.encoder": encoder, **changes})
 
 
 def _check_recipe(settings: Settings, items: Items) -> None:
@@ -84,10 +86,9 @@ def _are_small(items: Items) -> bool:
     return bool(sides) and max(sides) <= SMALL_SIDE
 
 
-def _recipe_for_vectors(overrides: Sequence[str]) -> str:
+def _recipe_for_vectors(changes: Mapping[str, Any]) -> str:
     """`vectors`, or `trained-vectors` where a method was asked for that trains."""
-    values = dict(override.split("=", 1) for override in overrides if "=" in override)
-    trains = "discovery.method" in values and method_class(values["discovery.method"]) is not None
+    trains = "discovery.method" in changes and method_class(changes["discovery.method"]) is not None
     return "trained-vectors" if trains else "vectors"
 
 

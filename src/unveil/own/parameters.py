@@ -1,89 +1,209 @@
-"""Check the parameters of the estimator before anything is computed: each has a test and words for what it takes."""
+"""What people choose about their own data. Each option stands here once: its type and default, what it accepts, the
+setting of a recipe that it stands for, and its help.
 
-import re
-from collections.abc import Callable, Mapping
+The command line takes its options from these classes (`cli/options.py`), the estimator its checks and documentation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
+from unveil.encoders.registry import help_text
+from unveil.own.accepts import COLUMN, DIRECTORY, FLAG, Accepts, Option, matching, named, options_of, plain, whole
 
-from unveil.encoders import registry
-from unveil.errors import UnveilError, suggest
-from unveil.methods.catalog import names
-
-Check = tuple[Callable[[Any], bool], str]
+if TYPE_CHECKING:
+    from unveil.data.sheets import Columns
 
 
-def _whole(least: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+def _methods() -> list[str]:
+    from unveil.methods.catalog import names
+
+    return ["auto", *names()]
 
 
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)
+@dataclass(frozen=True, kw_only=True)
+class DiscoveryOptions:
+    """What is discovered and how: `unveil discover` and the estimator."""
+
+    n_novel: Annotated[
+        int | str,
+        Option(
+            accepts=whole(1, or_word="auto"),
+            help="The number of novel classes. auto: it is estimated.",
+            cli="With --continue, auto is the number of clusters without a name.",
+            python="The estimate is kept in `classes_estimate_`.",
+            setting="data.n_novel",
+            names=("--n-novel", "--classes"),
+        ),
+    ] = "auto"
+    method: Annotated[
+        str,
+        Option(
+            accepts=named("the name of a method, or 'auto'", among=_methods),
+            help="neighbor-consensus (the default for vectors), ncl-hng, ncl, baseline, dtc, rs, uno, simgcd, kmeans, "
+            "… auto: that of the recipe.",
+            setting="discovery.method",
+        ),
+    ] = "auto"
+    scaling: Annotated[
+        Literal["auto", "unit", "standard", "none"],
+        Option(
+            accepts=matching("auto|unit|standard|none", "'auto', 'unit', 'standard' or 'none'"),
+            help="How vectors are scaled: to unit length, each column to the same spread, or not at all. auto: as "
+            "suits the known classes best.",
+            setting="data.vector_scaling",
+        ),
+    ] = "auto"
+    recipe: Annotated[
+        str | None,
+        Option(
+            accepts=named("the name of a recipe, the path of a TOML file"),
+            help="vectors (the default: vectors, tables, and images by a frozen encoder), images (train on augmented "
+            "images from nothing: rotation, known classes, discovery), or a TOML file.",
+        ),
+    ] = None
+    known_in_unlabeled: Annotated[
+        bool,
+        Option(
+            accepts=FLAG,
+            help="The new items may be of known classes too.",
+            setting="data.known_in_unlabeled",
+            names=("--known-in-unlabeled", "--known-in-unlabelled", "--may-contain-known"),
+        ),
+    ] = False
+    rehearsals: Annotated[
+        int | None,
+        Option(
+            accepts=whole(0),
+            help="How often known classes are hidden and discovered again, to choose the method's settings and to "
+            "forecast the accuracy. Default: as the recipe says, 3 for vectors.",
+            setting="rehearsals",
+        ),
+    ] = None
+    steps: Annotated[
+        int | None,
+        Option(
+            accepts=whole(1),
+            help="Training steps of the discovery stage. Default: as the recipe says, 1,000 where a layer is trained "
+            "on vectors.",
+            setting="discovery.steps",
+        ),
+    ] = None
 
 
-def _name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
+@dataclass(frozen=True, kw_only=True)
+class VectorOptions:
+    """How items become vectors: every command for own data, and the estimator."""
+
+    encoder: Annotated[
+        str,
+        Option(
+            accepts=named("the name of an encoder, or 'auto'"),
+            help=help_text(),
+        ),
+    ] = "auto"
+    quick: Annotated[
+        bool,
+        Option(
+            accepts=FLAG,
+            help="Show images to the smaller one of the usual encoders, at fewer pixels: several times as fast, and "
+            "less accurate.",
+            setting="data.quick",
+        ),
+    ] = False
+    text: Annotated[
+        str | None,
+        Option(
+            accepts=COLUMN,
+            help="The column of a table that holds texts.",
+            cli="It is used alone, unless --columns names others.",
+            python="The other columns are used beside it.",
+        ),
+    ] = None
+    device: Annotated[
+        str,
+        Option(
+            accepts=matching(r"auto|(cpu|cuda|mps)(:\d+)?", "'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'"),
+            help="Device to compute on.",
+            cli="auto, cpu, cuda, cuda:1, mps.",
+            setting="machine.device",
+        ),
+    ] = "auto"
+    store: Annotated[
+        Path | None,
+        Option(
+            accepts=DIRECTORY,
+            help="Directory of embeddings and finished stages, for reuse.",
+            cli="Default: UNVEIL_STORE, or ~/.cache/unveil/stages.",
+            python="None: nothing is stored.",
+        ),
+    ] = None
 
 
-def _optional(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or check(value)
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(VectorOptions):
+    """How files are read and become vectors: `unveil discover`, `classes` and `forecast`."""
+
+    label: Annotated[
+        str | None, Option(accepts=COLUMN, help="The column of a table that holds the labels. Default: label or class.")
+    ] = None
+    id_: Annotated[
+        str | None, Option(accepts=COLUMN, help="The column of a table that holds the ids. Default: id.")
+    ] = None
+    columns: Annotated[
+        str | None,
+        Option(
+            accepts=COLUMN,
+            help="The columns of a table to use, with commas between them. Default: all that look useful.",
+        ),
+    ] = None
+    seed: Annotated[int, Option(accepts=whole(0), help="Equal seeds give equal results.", setting="seed")] = 0
+
+    def named_columns(self) -> "Columns":
+        """The columns that were named."""
+        from unveil.data.sheets import Columns
+
+        used = None if self.columns is None else tuple(name.strip() for name in self.columns.split(",") if name.strip())
+        return Columns(label=self.label, id=self.id_, text=self.text, used=used)
+
+    def stages(self) -> Path:
+        """Where embeddings and finished stages are stored."""
+        from unveil.storage import default_store
+
+        return self.store or default_store()
 
 
-def _path(value: Any) -> bool:
-    return isinstance(value, Path) or _name(value)
+@dataclass(frozen=True, kw_only=True)
+class EstimatorOptions(VectorOptions, DiscoveryOptions):
+    """The parameters of `NovelClassDiscovery`."""
+
+    random_state: Annotated[
+        Any,
+        Option(
+            accepts=Accepts(
+                lambda value: value >= 0 if type(plain(value)) is int else hasattr(value, "randint"),
+                "a whole number of 0 or more, a numpy RandomState",
+            ),
+            help="Equal numbers give equal results.",
+        ),
+    ] = None
+    verbose: Annotated[
+        bool | int,
+        Option(
+            accepts=Accepts(lambda value: type(plain(value)) in (bool, int) and value >= 0, FLAG.words),
+            help="Print what is being done; otherwise the logger `unveil` is told.",
+        ),
+    ] = False
 
 
-def _random(value: Any) -> bool:
-    return value is None or _whole(0)(value) or isinstance(value, np.random.RandomState)
+OPTIONS: Mapping[str, Option] = {**options_of(EstimatorOptions), **options_of(FileOptions)}
 
 
-def _device(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"auto|(cpu|cuda|mps)(:\d+)?", value) is not None
-
-
-CHECKS: Mapping[str, Check] = {
-    "n_novel": (
-        lambda value: (_name(value) and value == "auto") or _whole(1)(value),
-        "a whole number of 1 or more, or 'auto'",
-    ),
-    "method": (_name, "the name of a method, or 'auto'"),
-    "encoder": (_name, "the name of an encoder, or 'auto'"),
-    "quick": (_flag, "True or False"),
-    "scaling": (
-        lambda value: isinstance(value, str) and value in ("auto", "unit", "standard", "none"),
-        "'auto', 'unit', 'standard' or 'none'",
-    ),
-    "text": (_optional(_name), "the name of a column, or None"),
-    "recipe": (_optional(_path), "the name of a recipe, the path of a TOML file, or None"),
-    "known_in_unlabeled": (_flag, "True or False"),
-    "rehearsals": (_optional(_whole(0)), "a whole number of 0 or more, or None"),
-    "steps": (_optional(_whole(1)), "a whole number of 1 or more, or None"),
-    "random_state": (_random, "a whole number of 0 or more, a numpy RandomState, or None"),
-    "device": (_device, "'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'"),
-    "store": (_optional(_path), "a directory, or None"),
-    "verbose": (lambda value: _flag(value) or _whole(0)(value), "True or False"),
-}
-
-
-def check_parameters(values: Mapping[str, Any]) -> None:
-    """Raise an error that says which parameter is wrong, what it is, and what it takes."""
-    for name, value in values.items():
-        test, expected = CHECKS[name]
-        if not test(value):
-            raise UnveilError(f"{name} is {_short(value)}: give {expected}")
-    registry.check(values["encoder"])
-    if values["method"] != "auto" and values["method"] not in names():
-        raise UnveilError(f"method is {values['method']!r}{suggest(values['method'], names())}")
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def plain(value: Any) -> Any:
-    """A parameter as JSON keeps it."""
-    if isinstance(value, np.generic):
-        return value.item()
-    return str(value) if isinstance(value, Path) else value
+def changes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that were chosen, by `table.key` of a recipe. None, False and auto leave them to the recipe."""
+    chosen = {name: plain(value) for name, value in values.items() if name in OPTIONS and value is not None}
+    settings = {
+        OPTIONS[name].setting: value for name, value in chosen.items() if value is not False and value != "auto"
+    }
+    return {key: value for key, value in settings.items() if key is not None}

@@ -108,7 +108,7 @@ def run_own_data(
     out: Path,
     stages: Path,
     recipe_name: str | None = None,
-    overrides: Sequence[str] = (),
+    changes: Mapping[str, Any] = recipe.NOTHING,
     encoder: str = "auto",
     columns: Columns = USUAL,
     sample: int | None = None,
@@ -121,7 +121,8 @@ def run_own_data(
     Without NEW, KNOWN is a table and its rows with an empty label are the new ones. `columns` names columns of a table.
     `sample`: take at most so many known and so many new items; of folders of array files 30,000 of each unless it is
     given.
-    Without a recipe or settings, the recipe depends on the kind of the items; `overrides` change settings of a recipe.
+    Without a recipe or settings, the recipe depends on the kind of the items; `changes` has values of its settings by
+    `table.key`.
     """
     together = ranks.join()
     console = console or Console(stderr=True, markup=False, quiet=not together.first)
@@ -132,7 +133,7 @@ def run_own_data(
         task = task.with_labels(corrections.labels)
     if settings is None:
         any_labels = len(task.labeled) > 0
-        settings = own_settings(task.items, recipe_name, overrides, encoder=encoder, any_labels=any_labels)
+        settings = own_settings(task.items, recipe_name, changes, encoder=encoder, any_labels=any_labels)
     notes = [*task.notes, *encoder_warning(task.items, settings, encoder)]
     for note in notes:
         console.print(f"warning: {note}", soft_wrap=True)

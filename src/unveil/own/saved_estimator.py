@@ -15,7 +15,7 @@ from unveil.discovery.forecast import Forecast
 from unveil.discovery.predictor import Predictor
 from unveil.discovery.result import Result
 from unveil.errors import UnveilError
-from unveil.own.parameters import plain
+from unveil.own.accepts import plain
 from unveil.review.corrections import current_state
 from unveil.review.decisions import classes_after
 from unveil.review.log import LOG
