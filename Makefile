@@ -75,7 +75,7 @@ $(VENV)/demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/demo
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,docs,images,text,cells,paper,review]
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .[dev,docs,images,text,multilingual,cells,paper,review]
 	touch $@
 
 clean:

@@ -29,12 +29,13 @@ import torch
 
 from unveil import files, hardware
 from unveil.data.items import Items
-from unveil.encoders.preparation import LARGE
 from unveil.encoders.pretrained import pretrained
 from unveil.encoders.stored import CHUNK, pictures
 from unveil.settings import Machine
 
 DIMS, CLASSES, KNOWN, NOISE = 128, 20, 10, 2.0
+SIDE = 192
+"""Of the images in pixels, in all records."""
 MEASURED_SHARDS = 10
 RECORD = Path("results/large.json")
 app = cyclopts.App(help=__doc__)
@@ -285,7 +286,7 @@ def _encoder_rates(paths: list[Path]) -> tuple[float, float]:
     device, rounds = torch.device("cpu"), 2
     encoder, precision = pretrained("efficientnet-lite0", device), hardware.pick_precision(Machine(), device)
     pieces, begun = Items.of(paths).pieces(CHUNK), time.process_time()
-    read = [pictures(piece, LARGE)[0].contiguous(memory_format=torch.channels_last) for piece in pieces]
+    read = [pictures(piece, SIDE)[0].contiguous(memory_format=torch.channels_last) for piece in pieces]
     decoding = len(paths) / (time.process_time() - begun)
     best = 0.0
     for _ in range(rounds):

@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import (  # noqa: E402
     claims,
     cluster_tables,
+    encoder_tables,
     from_scratch,
     own_records,
     own_tables,
@@ -40,7 +41,8 @@ from unveil.experiments import experiment  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_DATA = ("given", "versus", "auto", "forecasts", "general")
 REVIEW = ("reviewers", "continued", "review")
-BENCHMARKS = ("bench", "limits", "fit", "ablation", "counts", "dimensions", "parameters", "from-scratch")
+BENCHMARKS = ("bench", "limits", "fit", "ablation", "counts", "dimensions", "encoders", "image-sizes", "text-encoders",
+              "image-path", "sound", "parameters", "from-scratch")  # fmt: skip
 KINDS = "|".join(
     (
         "faults",
@@ -305,6 +307,11 @@ MAKERS = {
     "across": claims.across,
     "counts": stored(own_tables.counts),
     "dimensions": stored(own_tables.dimensions),
+    "encoders": encoder_tables.encoders,
+    "image-sizes": stored(encoder_tables.image_sizes),
+    "text-encoders": stored(encoder_tables.text_encoders),
+    "image-path": stored(encoder_tables.image_path),
+    "sound": stored(encoder_tables.sound),
     "parameters": parameters.table,
     "from-scratch": from_scratch.table,
     **{kind: own_data(kind) for kind in OWN_DATA},

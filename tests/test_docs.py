@@ -97,6 +97,32 @@ def test_the_clusterer_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypat
     np.testing.assert_array_equal(NovelClassDiscovery.load(tmp_path / "run").predict(x), fit.predict(x))
 
 
+def test_the_encoder_of_the_how_to_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The colors of docs/howto/encoder.md: a file and an entry, asked for by name, saved and loaded."""
+    import numpy as np
+
+    from unveil import NovelClassDiscovery
+    from unveil.encoders import registry
+
+    page = (ROOT / "docs" / "howto" / "encoder.md").read_text(encoding="utf-8")
+    _, module, entry = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "colors.py").write_text(module, encoding="utf-8")
+    imported("unveil.encoders.colors", tmp_path / "colors.py", monkeypatch)
+    importing, _, made = entry.partition("\n\n")
+    names: dict[str, Any] = {}
+    exec(importing, names)
+    monkeypatch.setattr(registry, "ENCODERS", (*registry.ENCODERS, eval(made, names)))
+    kinds, draw = np.repeat(np.arange(6), 25), np.random.default_rng(0)
+    shades = np.array([[20, 20, 20], [220, 20, 20], [20, 220, 20], [20, 20, 220], [220, 220, 20], [20, 220, 220]])
+    noise = draw.integers(-15, 60, size=(len(kinds), 40, 40, 3)) * (draw.random((len(kinds), 40, 40, 1)) < 0.7)
+    images = np.clip(shades[kinds][:, None, None] + noise, 0, 255).astype(np.uint8)
+    fit = NovelClassDiscovery(2, encoder="colors", rehearsals=0, random_state=0)
+    fit.fit(images, np.where(kinds < 4, kinds, -1))
+    assert len(set(fit.labels_[kinds == 4])) == len(set(fit.labels_[kinds == 5])) == 1
+    fit.save(tmp_path / "run", images)
+    np.testing.assert_array_equal(NovelClassDiscovery.load(tmp_path / "run").predict(images), fit.predict(images))
+
+
 def imported(name: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A file as a module of this name, for the length of a test."""
     found = importlib.util.spec_from_file_location(name, path)

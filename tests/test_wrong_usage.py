@@ -34,7 +34,7 @@ FIT: list[tuple[dict[str, Any], Any, Any, str]] = [
     ({"method": "ncl_hng"}, X, GIVEN, "did you mean 'ncl-hng'"),
     ({"encoder": "minilm"}, X, GIVEN, "needs images or texts, and these are vectors: leave it out"),
     ({"encoder": 3}, X, GIVEN, "encoder is 3: give the name of an encoder"),
-    ({"encoder": "efficientnet-lite0"}, TEXTS, GIVEN, "the items are texts: there is minilm, tfidf"),
+    ({"encoder": "efficientnet-lite0"}, TEXTS, GIVEN, "the items are texts: there is minilm, multilingual"),
     ({"scaling": "minmax"}, X, GIVEN, "scaling is 'minmax': give 'auto', 'unit', 'standard' or 'none'"),
     ({"recipe": "imags"}, X, GIVEN, "did you mean 'images'"),
     ({"recipe": 3}, X, GIVEN, "recipe is 3: give the name of a recipe"),

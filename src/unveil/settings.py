@@ -30,9 +30,11 @@ class Data:
     """How many times more items the first class has than the last, among the known classes and among the novel ones;
     the sizes between fall evenly on a logarithmic scale."""
     encoder: str | None = None
-    """Replace images by their vectors from this frozen encoder (efficientnet-lite0, timm:NAME, …, or pixels)."""
+    """Replace images by their vectors from this frozen encoder (efficientnet-lite, timm:NAME, …, or pixels)."""
     encoder_size: int | None = None
-    """Side in pixels at which that encoder sees them; none: 96 for small images, 192 for larger ones."""
+    """Side in pixels at which that encoder sees them; none: as suits it for small or for large images."""
+    quick: bool = False
+    """Show images to the usual encoder's quicker form, at fewer pixels."""
     unit: bool = False
     """Vectors: scale each to length 1 first."""
     pca: int | None = None

@@ -7,6 +7,8 @@ import pytest
 
 from unveil import __version__
 from unveil.cli import doctor
+from unveil.encoders import registry
+from unveil.encoders.registry import EncoderEntry
 
 
 def test_it_says_what_is_here(
@@ -31,15 +33,20 @@ def test_it_says_what_is_here(
 
 
 def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(doctor.ENCODERS, "other", ("other-package", "there_is_no_such_module"))
+    other = EncoderEntry(
+        name="other", reads="texts", help="", install="other-package", modules=("there_is_no_such_module",)
+    )
+    monkeypatch.setattr(registry, "ENCODERS", (*registry.ENCODERS, other))
     assert doctor.examine()["encoders"]["other"] == "pip install other-package"
 
 
 def test_a_package_for_another_torch_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "built_elsewhere.py").write_text("raise RuntimeError('operator does not exist')")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(doctor, "BUILT_FOR_TORCH", ("built_elsewhere",))
-    monkeypatch.setattr(doctor, "ENCODERS", {"other": ("other", "built_elsewhere")})
+    other = EncoderEntry(
+        name="other", reads="images", help="", install="other", modules=("built_elsewhere",), built_for_torch=True
+    )
+    monkeypatch.setattr(registry, "ENCODERS", (other,))
     answer = doctor.examine()["encoders"]["other"]
     assert answer.startswith("built_elsewhere does not work with this torch (operator does not exist)")
 

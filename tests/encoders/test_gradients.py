@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from unveil.clustering.graph import neighbor_graph
 from unveil.data.items import Items
 from unveil.encoders.gradients import BINS, CELLS, SIDE, gradient_histograms
-from unveil.encoders.preparation import gradients, pixels
+from unveil.encoders.plain import gradients, pixels
 
 
 def bar(at: int, upright: bool = True) -> np.ndarray:

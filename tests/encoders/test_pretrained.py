@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unveil.encoders import pretrained as backbones
+from unveil.encoders import registry
 from unveil.errors import UnveilError
 
 CPU = torch.device("cpu")
@@ -100,14 +101,14 @@ def test_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
         ("timm:x", "timm", "pip install timm"),
         ("transformers:x", "transformers", "pip install transformers"),
         ("torchvision:x", "torchvision.models", "pip install torchvision"),
-        ("efficientnet-lite0", "efficientnet_lite_pytorch", "pip install --no-deps efficientnet-lite-pytorch"),
+        ("efficientnet-lite0", "efficientnet_lite_pytorch", r"pip install 'unveil\[images\]'"),
     ],
 )
 def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch, name: str, package: str, how: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UnveilError, match=how):
         backbones.pretrained(name, CPU)
-    assert not backbones.installed(name)
+    assert registry.find(name, "images").missing
 
 
 def test_a_package_built_for_another_torch_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,5 +131,5 @@ def test_a_model_that_cannot_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("name", ["best", "timm:", "keras:x"])
 def test_other_names(name: str) -> None:
-    with pytest.raises(UnveilError, match="there is efficientnet-lite0"):
+    with pytest.raises(UnveilError, match="there is efficientnet-lite, efficientnet-lite0"):
         backbones.pretrained(name, CPU)

@@ -16,6 +16,8 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from unveil.data.items import Items
+from unveil.data.known_new import read_task
+from unveil.data.sheets import Columns
 from unveil.encoders import pretrained as backbones
 from unveil.encoders import stored as embed
 from unveil.errors import UnveilError
@@ -59,8 +61,57 @@ def test_images_become_vectors_once(tmp_path: Path, calls: list[int], channels: 
     again = run(items, tmp_path)
     assert sum(calls) == 70
     np.testing.assert_array_equal(found, np.asarray(again))
-    run(items[::-1].copy(), tmp_path)
+    np.testing.assert_array_equal(run(items[::-1].copy(), tmp_path), found[::-1])
+    assert sum(calls) == 70  # the same images in another order
+    run(255 - items, tmp_path)
     assert sum(calls) == 140  # other content
+
+
+def test_only_items_that_are_new_are_embedded(tmp_path: Path, calls: list[int]) -> None:
+    items = np.random.default_rng(0).integers(0, 256, (9, 8, 8, 3), dtype=np.uint8)
+    run(items[:4], tmp_path)
+    run(items[3:7], tmp_path)
+    assert sum(calls) == 7
+    found = run(items[[8, 0, 5, 5]], tmp_path)  # of two earlier ones, and one that is new
+    assert sum(calls) == 8
+    np.testing.assert_allclose(found, run(items[[8, 0, 5, 5]], tmp_path / "other"), atol=1e-6)
+    run(items[:4], tmp_path, name="others")
+    assert sum(calls) == 16  # another encoder
+
+
+@pytest.mark.parametrize("damaged", ["embeddings.npy", "items-*.npy"])
+def test_damaged_embeddings_of_other_items_are_left_out(tmp_path: Path, calls: list[int], damaged: str) -> None:
+    items = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), dtype=np.uint8)
+    run(items[:4], tmp_path)
+    (path,) = tmp_path.glob(f"*/{damaged}")
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 32
+    path.write_bytes(content)
+    found = run(items[2:], tmp_path)
+    assert sum(calls) == 8
+    np.testing.assert_allclose(found, run(items[2:], tmp_path / "other"), atol=1e-6)
+
+
+def test_an_unlabeled_row_more_embeds_nothing_again(
+    tmp_path: Path, calls: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows without a label come last, so that a label less is another order."""
+    texts = [f"{word} number {row}" for row in range(8) for word in ("card", "bill", "sun", "rain")]
+    seen: list[str] = []
+
+    def encode(given: Sequence[str]) -> NDArray[np.float32]:
+        seen.extend(given)
+        return np.array([[ord(letter) for letter in text[:3]] for text in given], dtype=np.float32)
+
+    monkeypatch.setattr(embed, "text_encoder", lambda name, device: encode)
+    table = tmp_path / "tickets.csv"
+    for blank in (set(), {4}):
+        labels = ["" if row % 4 > 1 or row in blank else text.split()[0] for row, text in enumerate(texts)]
+        table.write_text("text,label\n" + "".join(f"{a},{b}\n" for a, b in zip(texts, labels, strict=True)))
+        task = read_task(table, None, Columns(text="text"))
+        found = replace(embedding(tmp_path / "store"), size=0)(task.items)
+        np.testing.assert_array_equal(found, encode(task.items.texts))
+    assert len(seen) == 3 * len(texts)  # once by the encoder, twice by this test
 
 
 def test_files_become_vectors(tmp_path: Path, calls: list[int]) -> None:
@@ -104,6 +155,15 @@ def test_the_real_encoder_tells_pictures_apart() -> None:
         z = encoder.features(torch.randn(2, 3, 96, 96, generator=torch.Generator().manual_seed(0)))
     assert z.shape == (2, 1280)
     assert not torch.allclose(z[0], z[1])
+
+
+def test_two_encoders_stand_side_by_side() -> None:
+    x = torch.randn(2, 3, 96, 96, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        z = backbones.pretrained("efficientnet-lite", CPU).features(x)
+        parts = [backbones.pretrained(f"efficientnet-lite{number}", CPU).features(x) for number in (0, 2)]
+    assert z.shape == (2, 2560)
+    torch.testing.assert_close(z, torch.cat([nn.functional.normalize(part, dim=1) for part in parts], dim=1))
 
 
 def test_unreadable_files_are_left_out_or_told(tmp_path: Path, calls: list[int]) -> None:

@@ -49,7 +49,7 @@ def test_a_model_of_transformers_in_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("efficientnet-lite0", "there is minilm, tfidf, and sentence-transformers:NAME"),
+        ("efficientnet-lite0", "there is minilm, multilingual, wordllama, tfidf, sentence-transformers:NAME"),
         ("sentence-transformers:", "pip install 'unveil.text.'"),
         ("transformers:/nowhere/at/all", "could not be created"),
     ],

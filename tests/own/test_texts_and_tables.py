@@ -84,7 +84,7 @@ def test_texts_of_one_file_become_classes(tickets: Path, tmp_path: Path) -> None
 def test_it_is_told_where_texts_are_compared_by_words(
     tickets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("unveil.own.options.has_minilm", lambda: False)
+    monkeypatch.setattr("unveil.encoders.registry.usual", lambda kind, **_: "tfidf")
     record = run_own_data(
         tickets,
         None,

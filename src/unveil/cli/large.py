@@ -1,10 +1,16 @@
 """Commands for input of any size: predict, embed."""
 
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from unveil.cli.own import print_finished, print_skipped
 from unveil.cli.where import HERE, Where
+from unveil.encoders.registry import listed
 from unveil.errors import UnveilError
+
+ENCODERS_HELP = f"For images: {listed('images')}. For texts: {listed('texts')}."
 
 
 def predict(
@@ -72,8 +78,8 @@ def embed(
     out: Path,
     /,
     *,
-    encoder: str = "efficientnet-lite0",
-    size: int = 192,
+    encoder: Annotated[str, Parameter(help=ENCODERS_HELP)] = "efficientnet-lite",
+    size: int | None = None,
     device: str = "auto",
     where: Where = HERE,
 ) -> None:
@@ -87,15 +93,14 @@ def embed(
         A folder. Each shard of the input becomes a parquet file with id and vector. The same command goes on with the
         shards that are missing.
     encoder
-        For images: efficientnet-lite0, gradients, pixels, timm:NAME, transformers:NAME, torchvision:NAME. For texts:
-        minilm, sentence-transformers:NAME, transformers:NAME.
+        The encoder by its name.
     size
-        Side in pixels at which the encoder sees images.
+        Side in pixels at which the encoder sees images. Default: as suits it for large images.
     device
         auto, cpu, cuda, cuda:1, mps.
     """
     where.check()
-    if size < 32:
+    if size is not None and size < 32:
         raise UnveilError(f"--size is {size}: give 32 or more pixels")
     from unveil.own.sharded import Embedder, run_job
 

@@ -50,7 +50,7 @@ def load(name_or_path: str | Path, root: Path | None = None) -> Dataset:
     if not table_files.is_table(path):
         return read_array(path)
     data = read_labeled(path, Columns())
-    if data.train.items.kind != "vectors":
+    if not data.train.items.are_vectors:
         raise UnveilError(f"{path} holds more than numbers: `unveil discover` reads such a table")
     return data
 
@@ -129,11 +129,11 @@ def _find(entry: Entry, root: Path) -> Path:
 
 def _shape(data: Dataset) -> str:
     items = data.train.items
-    if items.kind == "files":
+    if items.are_files:
         sides = _image_sides((*items.paths, *(() if data.test is None else data.test.items.paths)))
         return f"image files with a short side of {min(sides)} to {max(sides)} pixels"
     shape = items.array.shape[1:]
-    if items.kind == "vectors":
+    if items.are_vectors:
         return f"vectors of {shape[0]:,} numbers"
     return f"images of {' x '.join(map(str, shape))}"
 

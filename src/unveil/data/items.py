@@ -1,7 +1,7 @@
 """`Items`: one type for images in memory, image files, vectors, texts and rows of a table."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -20,6 +20,8 @@ Vectors = NDArray[np.float32]
 """(n, features) or (n, views, features), finite; may be memory-mapped."""
 Rows = NDArray[np.int64]
 
+SMALL_SIDE = 64
+"""Images are small up to this side in pixels."""
 PIECE = 8192
 """Rows that are read at a time, so that memory-mapped files need little memory."""
 
@@ -50,23 +52,86 @@ class Items:
 
     @property
     def are_images(self) -> bool:
+        """Whether they are images, in memory or in files."""
         return self.kind in ("images", "files")
+
+    @property
+    def are_vectors(self) -> bool:
+        """Whether they are numbers that need no encoder."""
+        return self.kind == "vectors"
+
+    @property
+    def are_files(self) -> bool:
+        """Whether each is a file, which is read when it is needed and may turn out to be unreadable."""
+        return self.kind == "files"
+
+    @property
+    def are_table(self) -> bool:
+        """Whether they are rows with columns of several kinds."""
+        return self.kind == "table"
+
+    @property
+    def read_as(self) -> Literal["images", "texts"] | None:
+        """What an encoder reads in them; None: nothing, they are numbers or categories."""
+        if self.are_images:
+            return "images"
+        return "texts" if self.kind == "texts" or (self.are_table and self.table.text is not None) else None
+
+    @property
+    def called(self) -> str:
+        """What messages call them."""
+        return {"files": "images", "table": "a table"}.get(self.kind, self.kind)
+
+    @property
+    def pixels(self) -> Images | None:
+        """Images in memory; None for everything else."""
+        return self.values if self.kind == "images" else None
+
+    @property
+    def are_gray(self) -> bool:
+        """Whether they are images in memory with one channel."""
+        return self.pixels is not None and self.pixels.shape[-1] == 1
+
+    @property
+    def are_small(self) -> bool:
+        """Whether they are images in memory of at most 64 pixels a side."""
+        return self.fit_into(SMALL_SIDE)
+
+    def fit_into(self, side: int) -> bool:
+        """Whether they are images in memory without a side of more pixels than this."""
+        return self.pixels is not None and max(self.pixels.shape[1:3]) <= side
+
+    @property
+    def in_array(self) -> bool:
+        """Whether they are one array of numbers."""
+        return self.kind in ("images", "vectors")
+
+    @property
+    def given_as(self) -> str:
+        """What messages call the file or folder that they come from."""
+        words = {"files": "a folder of images", "texts": "texts", "table": "a table with more than numbers"}
+        return words.get(self.kind, "an array")
+
+    @property
+    def n_features(self) -> int:
+        """Columns of vectors; 1 for other kinds."""
+        return int(self.array.shape[-1]) if self.are_vectors else 1
 
     @property
     def array(self) -> NDArray[Any]:
         """The images or vectors; other kinds have no array."""
-        assert self.kind in ("images", "vectors"), f"{self.kind} are not an array"
+        assert self.in_array, f"{self.kind} are not an array"
         return cast(NDArray[Any], self.values)
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """The image files; empty for other kinds."""
-        return self.values if self.kind == "files" else ()
+        return self.values if self.are_files else ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts, also those of a table; empty for other kinds."""
-        if self.kind == "table" and self.table.text is not None:
+        if self.are_table and self.table.text is not None:
             return tuple(self.table.texts(self.table.text))
         return self.values if self.kind == "texts" else ()
 
@@ -94,6 +159,18 @@ class Items:
         if self.kind == "table":
             return Items(self.kind, self.table.and_then(others.table))
         return Items(self.kind, np.concatenate([self.values, others.values]))
+
+    def keys(self, store: Path | None = None) -> NDArray[np.bytes_]:
+        """(n,): a short hash of the content of each image or text, whatever stands beside it. With a store, image files
+        that were read before are not read again; those that cannot be read are `unreadable`."""
+        if self.are_files:
+            return np.array(hash_files(self.paths, store), dtype="S20")
+        if self.read_as == "texts":
+            contents: Iterator[bytes] = (text.encode("utf-8", "backslashreplace") for text in self.texts)
+        else:
+            form = f"{self.array.shape[1:]} {self.array.dtype}".encode()
+            contents = (form + row.tobytes() for piece in self.pieces() for row in piece.array)
+        return np.array([hashlib.sha256(content).hexdigest()[:20] for content in contents], dtype="S20")
 
     def fingerprint(self, store: Path | None = None) -> str:
         """A short hash of the content. With a store, image files that were read before are not read again."""

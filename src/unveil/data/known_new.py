@@ -158,16 +158,14 @@ def column_order(
 
 def check_alike(known_items: Items, new_items: Items, known: Path, new: Path) -> None:
     """Raise an error unless both are folders of one kind, or arrays whose items have the same type and shape."""
-    kinds = known_items.kind, new_items.kind
-    if kinds[0] == kinds[1] and kinds[0] in ("files", "texts"):
-        return
-    words = {"files": "a folder of images", "texts": "texts", "table": "a table with more than numbers"}
-    if kinds[0] in words or kinds[1] in words:
-        what = [words.get(kind, "an array") for kind in kinds]
-        raise UnveilError(f"{known} is {what[0]} and {new} is {what[1]}: give two of one kind")
-    first, second = known_items.array, new_items.array
-    if first.dtype.kind != second.dtype.kind or first.shape[1:] != second.shape[1:]:
-        what = [f"{array.dtype} {array.shape[1:]}" for array in (first, second)]
+    if not (known_items.in_array and new_items.in_array):
+        first, second = known_items.given_as, new_items.given_as
+        if first == second and not known_items.are_table:
+            return
+        raise UnveilError(f"{known} is {first} and {new} is {second}: give two of one kind")
+    x, others = known_items.array, new_items.array
+    if x.dtype.kind != others.dtype.kind or x.shape[1:] != others.shape[1:]:
+        what = [f"{array.dtype} {array.shape[1:]}" for array in (x, others)]
         raise UnveilError(
             f"an item of {known} is {what[0]}, one of {new} is {what[1]}: give items of one kind and size"
         )

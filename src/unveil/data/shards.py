@@ -121,7 +121,7 @@ def find_shards(path: Path, files_per_shard: int = FILES_PER_SHARD) -> list[Shar
     rows = sorted(file for file in visible if file.suffix.lower() in SUFFIXES)
     if not rows:
         items, ids = read_new(path)  # images or texts
-        texts = items.kind == "texts"
+        texts = items.read_as == "texts"
         files = tuple(path / name for name in ids) if texts else items.paths
         kind = "texts" if texts else "images"
         parts = [slice(start, start + files_per_shard) for start in range(0, len(files), files_per_shard)]

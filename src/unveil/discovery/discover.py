@@ -231,7 +231,7 @@ class _Finished:
         """Go through the rows once: label, confidence, typicality."""
         task = self.task
         forecast: Forecast = values.pop("forecast")
-        in_vectors = task.items.kind == "vectors"
+        in_vectors = task.items.are_vectors
 
         def space_of(some: Rows) -> Matrix:
             """Of rows that were trained on."""

@@ -109,7 +109,7 @@ class Learner(Protocol):
 def needs_network(task: Task, settings: Settings) -> bool:
     """Whether a network is trained: not for vectors that are clustered as they are."""
     frozen = settings.encoder.name == "identity" and settings.supervised.closed_form
-    return task.items.kind != "vectors" or not frozen or method_class(settings.discovery.method) is not None
+    return not task.items.are_vectors or not frozen or method_class(settings.discovery.method) is not None
 
 
 def make_learner(
@@ -151,7 +151,7 @@ class NetworkLearner:
         self.training = Training(settings, task, truth, storage, console or Console(quiet=True))
         pretrain(self.training)
         self.seconds, self.warnings = self.training.seconds, self.training.warnings
-        if task.items.kind == "vectors":
+        if task.items.are_vectors:
             self.points = clean_vectors(task)
         else:
             z = features(self.training.model, self.training.views, np.arange(len(task)))

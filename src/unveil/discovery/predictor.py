@@ -88,7 +88,7 @@ class Predictor:
             yield self._space(encoded.take(here if rows is None else rows[here]))
 
     def _space(self, items: Items) -> Matrix:
-        if items.kind == "vectors":
+        if items.are_vectors:
             x = items.array if items.array.ndim == 2 else items.array[:, 0]
             return x if self.preparation.reduction is None else self.preparation.reduction(x)
         assert isinstance(self.model, Model)
@@ -205,7 +205,7 @@ class Predictor:
         if self.preparation.encoder is None and self.preparation.side is None and self.mean is None:
             self._check_images(items, given)
         encoded, readable = self.preparation.encoded(items, console)
-        if encoded.kind == "vectors" and 1 < self.n_inputs != encoded.array.shape[-1]:
+        if encoded.are_vectors and 1 < self.n_inputs != encoded.array.shape[-1]:
             raise UnveilError(
                 f"the fit was on vectors of {self.n_inputs} numbers, and {given} holds vectors of "
                 f"{encoded.array.shape[-1]}: give the same columns"
@@ -218,10 +218,10 @@ class Predictor:
             return
         channels, height, width = self.model.encoder.shape
         expected = f"uint8 images (n, {height}, {width}, {channels})"
-        if items.kind == "files" or (items.kind == "images" and items.array.shape[1:] != (height, width, channels)):
-            what = "image files" if items.kind == "files" else f"images {items.array.shape[1:]}"
+        if items.are_images and (items.pixels is None or items.pixels.shape[1:] != (height, width, channels)):
+            what = "image files" if items.pixels is None else f"images {items.pixels.shape[1:]}"
             raise UnveilError(f"the fit was on {expected}, and {given} holds {what}: give images of that size")
-        if items.kind == "vectors":
+        if items.are_vectors:
             raise UnveilError(f"the fit was on images, and {given} holds vectors {items.array.shape}: give {expected}")
 
     def save(self, folder: Path) -> None:

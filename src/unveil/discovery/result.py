@@ -107,7 +107,7 @@ class Result:
             kmeans=self.kmeans,
             features=self.features,
             paths=() if items is None else tuple(str(path.resolve()) for path in items.paths),
-            pictures=items.array if items is not None and items.kind == "images" else None,
+            pictures=None if items is None else items.pixels,
             inputs=None if items is None else self.predictor.preparation.shown(items),
             columns=tuple(columns),
             texts=() if items is None else items.texts,

@@ -45,7 +45,7 @@ class Scaled:
 def scale(task: Task, settings: Settings, preparation: Preparation, console: Console) -> Scaled:
     """Scale the vectors of a task as `data.scaling` says; at most 60,000 rows where nobody has said how to."""
     scaling, given, seed = settings.data.scaling, settings.data.vector_scaling, settings.seed
-    if scaling not in ("auto", "metric") or task.items.kind != "vectors":
+    if scaling not in ("auto", "metric") or not task.items.are_vectors:
         if given != "auto":
             raise UnveilError(f"the scaling {given} is for vectors by the default recipes: leave it out")
         return Scaled(task=preparation.reduced(task), rows=np.arange(len(task)), preparation=preparation)

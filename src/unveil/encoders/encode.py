@@ -14,8 +14,9 @@ from unveil.data.dataset import Dataset, Split
 from unveil.data.items import Items
 from unveil.data.pictures import KeepPicture
 from unveil.data.task import Task
-from unveil.encoders.preparation import TOGETHER, Preparation
+from unveil.encoders.preparation import Preparation
 from unveil.encoders.prepare import prepare, with_reduction
+from unveil.encoders.registry import TOGETHER
 from unveil.errors import UnveilError
 from unveil.numerics import Labels, Matrix, unit_rows
 from unveil.settings import Settings
@@ -66,7 +67,7 @@ def encode_dataset(dataset: Dataset, settings: Settings, store: Path, console: C
     preparation, data = Preparation(device=settings.machine.device, folder=store), settings.data
     if data.encoder is None:
         return dataset, with_reduction(preparation, dataset.train.items, settings)
-    if dataset.train.items.kind == "vectors":
+    if dataset.train.items.are_vectors:
         raise UnveilError(f"data.encoder={data.encoder} needs images, and {dataset.name} has vectors: leave it out")
     preparation = replace(preparation, encoder=data.encoder, encoder_side=data.encoder_size or 96)
 
@@ -91,7 +92,7 @@ def encode_items(
 ) -> tuple[Preparation, Items, NDArray[np.bool_]]:
     """The preparation with its encoder chosen, the readable items after it, and a mask (n,) of the readable ones.
     `keep` is given each image file that a pretrained encoder reads, as it was decoded."""
-    if preparation.encoder is None or TOGETHER not in preparation.encoder or items.kind == "table":
+    if preparation.encoder is None or TOGETHER not in preparation.encoder or items.are_table:
         return preparation, *preparation.encoded(items, console, keep)
     names = preparation.encoder.split(TOGETHER)
     alone = {

@@ -50,7 +50,7 @@ def image_words(encoder: str | None, vectors: Matrix, known: Sequence[str] = ())
     if encoder is None or not encoder.startswith(FAMILY) or not len(vectors):
         return []
     name = encoder.removeprefix(FAMILY)
-    transformers = package("transformers", "pip install transformers")
+    transformers = package("transformers")
     model = made(encoder, lambda: transformers.AutoModel.from_pretrained(name)).eval()
     if not hasattr(model, "get_text_features"):
         return []

@@ -3,7 +3,6 @@
 New items are prepared in the same way as those of the fit, so the preparation is saved with the predictor.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,23 +18,14 @@ from unveil.data.pictures import KeepPicture
 from unveil.data.table import Table
 from unveil.data.table_encoding import TableEncoding
 from unveil.data.task import Task
-from unveil.encoders import gradients as gradients_of
-from unveil.encoders import pretrained
+from unveil.encoders import pretrained, registry
+from unveil.encoders.registry import TFIDF, TOGETHER
 from unveil.encoders.scaling import Reduction
-from unveil.encoders.stored import Embedding, pictures, square_images
-from unveil.encoders.tfidf import NAME as TFIDF
+from unveil.encoders.stored import Embedding, square_images
 from unveil.encoders.tfidf import Tfidf
 from unveil.errors import UnveilError
 from unveil.numerics import unit_rows
 from unveil.settings import Machine
-
-PIXELS, GRADIENTS = "pixels", "gradients"
-TOGETHER = "+"
-"""Between names of encoders whose vectors are put side by side."""
-PIXEL_SIDE = 32
-"""Side in pixels to which larger images are scaled where pixels are used as vectors."""
-SMALL, LARGE = 96, 192
-"""Side in pixels of the inputs of a pretrained encoder, for images of up to 64 pixels and for larger ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +35,9 @@ class Preparation:
     kind: Literal["images", "texts", "table"] | None = None
     """What the items are; None: vectors."""
     encoder: str | None = None
-    """A frozen encoder that turns images or texts into vectors: `pixels`, `gradients`, `tfidf`, or a name that
-    `models.pretrained` or `models.text_encoders` knows."""
-    encoder_side: int = SMALL
+    """A frozen encoder that turns images or texts into vectors: a name of the registry, or several with
+    `+` between them."""
+    encoder_side: int = 96
     """Side in pixels of the inputs of the frozen encoder."""
     side: int | None = None
     """Images without a frozen encoder: scaled to squares of this side in pixels, in color."""
@@ -66,7 +56,7 @@ class Preparation:
     ) -> tuple[Items, NDArray[np.bool_]]:
         """The readable items after the encoder and before scaling, and a mask (n,) of the items that are readable.
         `keep` is given each image file that a pretrained encoder reads, as it was decoded."""
-        if items.kind == "table":
+        if items.are_table:
             return Items.of(self._table_vectors(items.table, console)), np.ones(len(items), dtype=bool)
         if self.encoder is not None:
             vectors = self._vectors(items, console, keep)
@@ -79,10 +69,10 @@ class Preparation:
 
     def shown(self, items: Items) -> Vectors | None:
         """Items as the numbers that people gave: vectors, or the numbers and categories of a table."""
-        if items.kind == "table":
+        if items.are_table:
             assert self.table is not None
             return self.table.shown(items.table).astype(np.float32) if self.table.has_numbers else None
-        return items.array if items.kind == "vectors" and items.array.ndim == 2 else None
+        return items.array if items.are_vectors and items.array.ndim == 2 else None
 
     def reduced(self, task: Task) -> Task:
         """A task of encoded items with its vectors scaled and on their principal components."""
@@ -106,11 +96,12 @@ class Preparation:
         if TOGETHER in self.encoder:
             parts = [replace(self, encoder=name)._vectors(items, console) for name in self.encoder.split(TOGETHER)]
             return np.concatenate([unit_rows(part) for part in parts], axis=1)
-        if self.encoder in BUILT_IN:
-            return BUILT_IN[self.encoder](items)
         if self.encoder == TFIDF:
             assert self.tfidf is not None
             return self.tfidf(items.texts)
+        if (plain := registry.plain(self.encoder)) is not None:
+            vectors: Vectors = plain(items)
+            return vectors
         device = hardware.pick_device(self.device)
         embedding = Embedding(
             name=self.encoder,
@@ -128,11 +119,10 @@ class Preparation:
         fitted: str = self.kind or ("images" if self.encoder is not None or self.side is not None else "vectors")
         if fitted == "vectors" and self.reduction is None:
             return
-        holds = "images" if items.are_images else items.kind
-        if fitted != holds:
-            what = "their vectors" if fitted == "vectors" else "a table" if fitted == "table" else fitted
-            words = "a table" if holds == "table" else holds
-            raise UnveilError(f"the fit was on {fitted}, and {given} holds {words}: give {what}")
+        fitted = "a table" if fitted == "table" else fitted
+        if fitted != items.called:
+            what = "their vectors" if fitted == "vectors" else fitted
+            raise UnveilError(f"the fit was on {fitted}, and {given} holds {items.called}: give {what}")
 
     def to_json(self) -> dict[str, Any]:
         """The fields for a JSON file: without arrays, folder and device."""
@@ -146,39 +136,11 @@ class Preparation:
         return Preparation(**values, table=None if table is None else TableEncoding.from_json(table), **others)
 
 
-def choose_encoder(items: Items, name: str) -> int:
-    """The side in pixels of the encoder's inputs for these images; an encoder that is not available is an error."""
-    small = items.kind == "images" and max(items.array.shape[1:3]) <= 64
-    for part in name.split(TOGETHER):
-        if part not in BUILT_IN:
-            pretrained.pretrained(part, torch.device("cpu"))  # an error now rather than after the images are read
-    return SMALL if small else LARGE
-
-
-def pixels(items: Items) -> Vectors:
-    """Pixels as vectors in 0..1; larger images are scaled to 32x32. Rows of unreadable files are NaN."""
-    if items.kind == "images" and max(items.array.shape[1:3]) <= PIXEL_SIDE:
-        return (items.array.reshape(len(items), -1) / np.float32(255)).astype(np.float32)
-    gray = items.kind == "images" and items.array.shape[-1] == 1
-    pieces = []
-    for piece in items.pieces(512):
-        x, readable = pictures(piece, PIXEL_SIDE, skip_unreadable=True)
-        vectors = (x[:, :1] if gray else x).flatten(1).numpy()
-        vectors[~readable] = np.nan
-        pieces.append(vectors)
-    return np.concatenate(pieces)
-
-
-def gradients(items: Items) -> Vectors:
-    """Histograms of the gradients of gray images. Rows of unreadable files are NaN."""
-    pieces = []
-    for piece in items.pieces(512):
-        x, readable = pictures(piece, gradients_of.SIDE, skip_unreadable=True)
-        vectors = gradients_of.gradient_histograms(x.mean(dim=1).numpy())
-        vectors[~readable] = np.nan
-        pieces.append(vectors)
-    return np.concatenate(pieces)
-
-
-BUILT_IN: dict[str, Callable[[Items], Vectors]] = {PIXELS: pixels, GRADIENTS: gradients}
-"""Encoders of images that need no other package."""
+def choose_encoder(items: Items, names: str, *, quick: bool) -> int:
+    """The side in pixels at which encoders see these images; an encoder that is not available is an error."""
+    entries = [registry.find(name, "images") for name in names.split(TOGETHER)]
+    for name, entry in zip(names.split(TOGETHER), entries, strict=True):
+        if entry.stored:
+            pretrained.pretrained(name, torch.device("cpu"))  # an error now rather than after the images are read
+    small, large = registry.sides(next((entry for entry in entries if entry.stored), entries[0]), quick=quick)
+    return small if items.are_small else large

@@ -1,4 +1,4 @@
-"""Embeddings of images or texts by a pretrained encoder, stored by a hash of the items where a folder is given."""
+"""Embeddings of images or texts by a pretrained encoder, kept for the next time where a folder is given."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,11 @@ from torch import Tensor
 from unveil import checksums, ranks, storage
 from unveil.data.items import Images, Items, Vectors
 from unveil.data.pictures import THUMBNAIL_SIDE, KeepPicture, read_image
+from unveil.encoders import registry
+from unveil.encoders.kept import EMBEDDINGS, KeptEmbeddings
 from unveil.encoders.pretrained import pretrained
 from unveil.encoders.text import text_encoder
+from unveil.encoders.text_pieces import InPieces
 from unveil.errors import DamagedError, UnveilError
 
 CHUNK = 32  # images at a time: their activations stay in a CPU's cache
@@ -43,7 +46,7 @@ class Embedding:
 
     def __call__(self, items: Items, *, skip_unreadable: bool = False) -> Vectors:
         """(n, D). With `skip_unreadable` the rows of files that are not images are NaN; else they are an error."""
-        if items.kind == "vectors":
+        if items.are_vectors:
             raise UnveilError(
                 f"the encoder {self.name} needs images or texts, and these are vectors: leave the encoder out"
             )
@@ -58,19 +61,26 @@ class Embedding:
     def _stored(self, items: Items, skip_unreadable: bool) -> Vectors:
         """Load embeddings from the folder, memory-mapped; compute and store them first where they are missing."""
         assert self.folder is not None
-        content = items.fingerprint(self.folder)
-        path = self.folder / storage.identity(embed=[self.name, self.size], data=content) / "embeddings.npy"
+        kept, keys = KeptEmbeddings(self.folder, self.name, self.size), items.keys(self.folder)
+        path = kept.folder(keys) / EMBEDDINGS
         with storage.locked(path.parent):
             vectors = self._sound(path)
             if vectors is None:
-                vectors = self._computed(items, skip_unreadable)
-                if items.fingerprint(self.folder) != content:
+                vectors, missing = ranks.current().from_first(lambda: kept.reused(keys))
+                if len(missing):
+                    made = self._computed(items if vectors is None else items.take(missing), skip_unreadable)
+                    if vectors is None:
+                        vectors = made
+                    else:
+                        vectors[missing] = made
+                if items.are_files and (items.keys(self.folder) != keys).any():
                     raise UnveilError("some items changed while they were read: run again when all are in place")
-                checksums.save_array(path, vectors)
+                assert vectors is not None
+                kept.save(path.parent, keys, vectors)
             elif (rows := _readable_now(items, vectors)).size:
                 vectors = np.array(vectors)
                 vectors[rows] = self._computed(items.take(rows), skip_unreadable=True)
-                checksums.save_array(path, vectors)
+                kept.save(path.parent, keys, vectors)
         return checksums.load_array(path, "run again", mapped=True)
 
     def _sound(self, path: Path) -> Vectors | None:
@@ -85,7 +95,7 @@ class Embedding:
     def _computed(self, items: Items, skip_unreadable: bool) -> Vectors:
         together = ranks.current()
         own = items.take(together.part(len(items)))
-        read = self._of_texts(own) if items.kind == "texts" else self._of_images(own, skip_unreadable)
+        read = self._of_texts(own) if items.read_as == "texts" else self._of_images(own, skip_unreadable)
         return together.gather(torch.from_numpy(np.concatenate(list(read))), len(items)).numpy()
 
     def _of_texts(self, items: Items) -> Iterator[Vectors]:
@@ -93,6 +103,12 @@ class Embedding:
         self.console.print(f"embeddings of {len(items):,} texts by {self.name}", soft_wrap=True)
         for piece in self._announced(items.pieces(TEXTS)):
             yield encode(piece.texts)
+        if isinstance(encode, InPieces) and encode.longer:
+            self.console.print(
+                f"{encode.longer:,} of {len(items):,} texts are longer than the {encode.most} tokens that {self.name} "
+                "reads at once: the mean over their pieces is taken",
+                soft_wrap=True,
+            )
 
     def _announced(self, pieces: Sequence[Items]) -> Iterator[Items]:
         """The pieces with a progress bar; where they take long, how long is said after the first ones."""
@@ -100,7 +116,9 @@ class Embedding:
         shown = track(pieces, "embeddings", console=console, transient=True, disable=not console.is_terminal)
         for number, piece in enumerate(shown):
             if number == 2 and (seconds := (time.monotonic() - begun) / 2 * len(pieces)) > LONG:
-                console.print(f"about {_duration(seconds)}; embeddings are kept for the next time", soft_wrap=True)
+                kept = "" if self.folder is None else "; embeddings are kept for the next time"
+                faster = "; --quick (quick=True) is faster" if registry.has_quicker(self.name) else ""
+                console.print(f"about {_duration(seconds)}{kept}{faster}", soft_wrap=True)
             yield piece
 
     @torch.no_grad()
@@ -126,7 +144,7 @@ def _duration(seconds: float) -> str:
 
 def _readable_now(items: Items, vectors: Vectors) -> NDArray[np.int64]:
     """Rows of images that could not be read when their embeddings were stored, and can be read now."""
-    missing = np.flatnonzero(np.isnan(vectors[:, 0])) if items.kind == "files" else np.zeros(0, dtype=np.int64)
+    missing = np.flatnonzero(np.isnan(vectors[:, 0])) if items.are_files else np.zeros(0, dtype=np.int64)
     return missing[[_is_readable(items.paths[row]) for row in missing]] if len(missing) else missing
 
 
@@ -143,7 +161,7 @@ def pictures(
 ) -> tuple[Tensor, NDArray[np.bool_]]:
     """Images as a tensor (B, 3, size, size) in 0..1, and a mask (B,) of those that could be read. `keep` is given each
     file as it was decoded."""
-    if items.kind != "files":
+    if not items.are_files:
         x = torch.from_numpy(np.ascontiguousarray(items.array)).permute(0, 3, 1, 2).float() / 255
         x = x.expand(-1, 3, -1, -1) if x.shape[1] == 1 else x
         x = F.interpolate(x, (size, size), mode="bicubic", align_corners=False, antialias=True).clamp_(0, 1)

@@ -12,7 +12,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from unveil.data.items import Vectors
 from unveil.errors import UnveilError
 
-NAME = "tfidf"
 MOST_WORDS = 20_000
 COMPONENTS = 100
 

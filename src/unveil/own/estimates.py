@@ -18,7 +18,8 @@ from unveil.discovery.recognition import estimate_novel, recognized_rows
 from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
 from unveil.discovery.scaled import scale
 from unveil.encoders.encode import encode
-from unveil.encoders.preparation import GRADIENTS, Preparation
+from unveil.encoders.preparation import Preparation
+from unveil.encoders.registry import GRADIENTS
 from unveil.errors import UnveilError
 from unveil.own.options import own_settings
 from unveil.own.parameters import FileOptions, changes

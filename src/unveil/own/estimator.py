@@ -71,6 +71,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         method: str = "auto",
         encoder: str = "auto",
         *,
+        quick: bool = False,
         scaling: str = "auto",
         text: str | None = None,
         recipe: str | Path | None = None,
@@ -85,6 +86,7 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         self.n_novel = n_novel
         self.method = method
         self.encoder = encoder
+        self.quick = quick
         self.scaling = scaling
         self.text = text
         self.recipe = recipe
@@ -121,8 +123,8 @@ class NovelClassDiscovery(NotebookDisplay, _Base):
         encoded = encode(task, settings, None if self.store is None else Path(self.store), console)
         input_checks.check_readable(encoded.readable, items)
         encoded_task, vectors = encoded.task, encoded.task.items
-        if items.kind != "table":
-            self.n_features_in_ = vectors.array.shape[-1] if vectors.kind == "vectors" else 1
+        if not items.are_table:
+            self.n_features_in_ = vectors.n_features
         keep = len(task) <= MOST_KEPT_ROWS
         with few_threads(encoded_task, settings), shown(console, trains=needs_network(encoded_task, settings)) as step:
             result = discover(

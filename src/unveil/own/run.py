@@ -285,7 +285,7 @@ class _Run:
             return {}
         scores = {"kmeans": clustering_scores(self.truth.unlabeled, result.kmeans[new])}
         items = result.learner.task.items
-        if items.kind in ("images", "vectors") and items.array[0].size * int(new.sum()) <= KMEANS_INPUT_VALUES:
+        if items.in_array and items.array[0].size * int(new.sum()) <= KMEANS_INPUT_VALUES:
             labels = result.learner.kmeans_on_items()
             scores["kmeans_inputs"] = clustering_scores(self.truth.unlabeled, labels)
         return scores

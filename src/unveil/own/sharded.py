@@ -18,7 +18,7 @@ from unveil import files, hardware
 from unveil.data.items import Items, Vectors
 from unveil.data.known_new import read_new
 from unveil.data.shards import Piece, Shard, find_shards
-from unveil.encoders.preparation import BUILT_IN, LARGE
+from unveil.encoders import registry
 from unveil.encoders.stored import Embedding
 from unveil.errors import UnveilError
 from unveil.own import engines
@@ -76,11 +76,17 @@ class Embedder:
     """Turn images or texts into vectors by a frozen encoder."""
 
     encoder: str
-    size: int = LARGE
+    size: int | None = None
+    """Side in pixels at which it sees images; None: its own for large images."""
     device: str = "auto"
 
     def describe(self) -> dict[str, Any]:
-        return {"embed": self.encoder, "size": self.size}
+        return {"embed": self.encoder, "size": self.side}
+
+    @property
+    def side(self) -> int:
+        """Side in pixels of the images."""
+        return self.size or registry.large_side(self.encoder)
 
     def read(self, path: Path) -> tuple[Items, tuple[str, ...]]:
         return read_new(path)
@@ -88,7 +94,7 @@ class Embedder:
     def __call__(self, piece: Piece, given: str) -> Any:
         import pyarrow as pa
 
-        if piece.items.kind in ("vectors", "table"):
+        if piece.items.read_as is None or piece.items.are_table:
             raise UnveilError(f"{given} holds numbers, and an encoder needs images or texts: give some")
         vectors = self._vectors(piece.items)
         numbers, missing = pa.array(vectors.ravel(), pa.float32()), pa.array(np.isnan(vectors[:, 0]))
@@ -96,12 +102,13 @@ class Embedder:
         return pa.table({"id": pa.array(piece.ids, pa.string()), "vector": column})
 
     def _vectors(self, items: Items) -> Vectors:
-        if self.encoder in BUILT_IN and items.are_images:
-            return BUILT_IN[self.encoder](items)
+        if items.are_images and (plain := registry.plain(self.encoder)) is not None:
+            vectors: Vectors = plain(items)
+            return vectors
         device = hardware.pick_device(self.device)
         embedding = Embedding(
             name=self.encoder,
-            size=self.size if items.are_images else 0,
+            size=self.side if items.are_images else 0,
             device=device,
             precision=hardware.pick_precision(Machine(), device),
             folder=None,

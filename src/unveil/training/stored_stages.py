@@ -237,7 +237,7 @@ def _cached(training: Training, source: Views, items: Items | None, views: int, 
         "trunk": training.trunk_by or _untrained(training.model.encoder.trunk, training.settings),
         "data": items.fingerprint(training.storage.stages),
         "augment": recipe.changed(training.settings.augment),
-        **({"scaled_by": training.data_id} if items.kind == "vectors" else {}),
+        **({"scaled_by": training.data_id} if items.are_vectors else {}),
     }
     return cached_views(
         source,
@@ -259,7 +259,7 @@ def _trained_on(training: Training, rows: Labels, with_labels: bool) -> tuple[st
     """
     task = training.task
     training.unlabeled_seen |= bool((task.labels[rows] == UNLABELED).any())
-    if training.unlabeled_seen or not with_labels or task.items.kind == "vectors":
+    if training.unlabeled_seen or not with_labels or task.items.are_vectors:
         return training.data_id, _labels_id(task.labels) if with_labels else ""
     return task.items.take(rows).fingerprint(), _labels_id(task.labels[rows])
 

@@ -143,7 +143,7 @@ def check(settings: Settings, task: Task, views: Views) -> None:
         )
     if settings.rotation.epochs == 0:
         return
-    if task.items.kind == "vectors":
+    if task.items.are_vectors:
         raise UnveilError("vectors cannot be rotated: set rotation.epochs=0")
     if views.shape[1] != views.shape[2]:
         raise UnveilError(
