@@ -39,7 +39,7 @@ from benchmarks import (  # noqa: E402
 from unveil.experiments import experiment  # noqa: E402
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-OWN_DATA = ("given", "versus", "auto", "forecasts", "general")
+OWN_DATA = ("given", "versus", "auto", "forecasts", "general", "summary")
 REVIEW = ("reviewers", "continued", "review")
 BENCHMARKS = ("bench", "limits", "fit", "ablation", "counts", "dimensions", "encoders", "image-sizes", "text-encoders",
               "image-path", "sound", "parameters", "from-scratch")  # fmt: skip

@@ -43,8 +43,8 @@ AVERAGE = "average linkage"
 """The kind of partition whose clusters may be of any size. k-means splits large classes and joins small ones."""
 SHARPNESS = 0.5
 """Logarithm of the weight for one standard deviation of the evidence: all are heard, the better ones more."""
-UNEVEN, UNEVEN_SCALE = 0.015, 0.005
-LEAST_UNEVEN, MOST_UNEVEN = -1.0, 4.0
+UNEVEN, UNEVEN_SCALE = 0.012, 0.003
+LEAST_UNEVEN, MOST_UNEVEN = -1.0, 6.0
 """Where the sizes that k-means finds are less even than those of hidden known classes by more than the first (entropy
 as a share of the largest), average linkage counts more: by a factor e for each step of the second, within these limits.
 Chosen by accuracy on the tasks of the pool."""
@@ -57,9 +57,10 @@ class NeighborConsensusSettings(MethodSettings):
     scalings: tuple[Scaling, ...] = SCALINGS
     """Ways to scale the columns."""
     neighbors: int = 15
-    """Neighbors of a row in the graph."""
+    """Neighbors of a row in the graph whose embedding has one dimension fewer than there are clusters."""
+    most_neighbors: int = 40
+    """The same for the embedding of many dimensions; with fewer rows, half as many as a cluster has."""
     most_dimensions: int = 16
-    """Dimensions of the larger embedding; the smaller one has one fewer than there are clusters."""
     rows: int = 2500
     """Rows of either kind, labeled and unlabeled, from which clusters are found; with many clusters more. The others
     follow the vote of their neighbors."""
@@ -68,7 +69,7 @@ class NeighborConsensusSettings(MethodSettings):
     """Neighbors that vote on the cluster of an item."""
 
     def __post_init__(self) -> None:
-        for name in ("neighbors", "most_dimensions", "rows", "rows_per_cluster", "vote"):
+        for name in ("neighbors", "most_neighbors", "most_dimensions", "rows", "rows_per_cluster", "vote"):
             expect(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}: give 1 or more")
         expect(
             bool(self.scalings) and set(self.scalings) <= set(SCALINGS),
@@ -221,18 +222,18 @@ def _in_one_space(
 ) -> tuple[dict[str, Labels], NDArray[np.int64]]:
     """Partitions of the rows of one space by name, and the neighbors of each row."""
     z = space.z
-    graph = neighbor_graph(z, config.neighbors)
-    weights = edge_weights(graph)
+    wide = int(np.clip(len(z) // (2 * clusters), config.neighbors // 2, config.most_neighbors))
+    graph = neighbor_graph(z, max(wide, config.neighbors))
     partitions = {"k-means": kmeans_labels(z, clusters, seed)}
     few = int(min(needed_dimensions(clusters), config.most_dimensions, len(z) - 3))
     many = int(min(config.most_dimensions, len(z) - 3))
-    if few < 1:
-        return partitions, graph.neighbors
-    places = embed(weights, few, seed)
-    partitions[AVERAGE] = average_labels(places, clusters, seed)
-    wide = places if many <= few else embed(weights, many, seed)
-    partitions["neighbor embedding"] = kmeans_labels(wide, clusters, seed)
-    return partitions, graph.neighbors
+    if few >= 1:
+        places = embed(edge_weights(graph.nearest(config.neighbors)), few, seed)
+        partitions[f"{AVERAGE}, few dimensions"] = average_labels(places, clusters, seed)
+        places = embed(edge_weights(graph.nearest(wide)), many, seed)
+        partitions["neighbor embedding"] = kmeans_labels(places, clusters, seed)
+        partitions[f"{AVERAGE}, many dimensions"] = average_labels(places, clusters, seed)
+    return partitions, graph.nearest(config.neighbors).neighbors
 
 
 def hidden_classes(labels: Labels, clusters: int, rehearsals: int, seed: int) -> list[Labels]:

@@ -43,8 +43,9 @@ class Model:
 
 TRAINED = Model(0.04, 1.0, 1.2, -1.2, -0.1, spread=0.06, few_hidden=0.4, unseen=0.12)
 """Methods that train; fitted to random splits of the known classes of eight data sets."""
-CONSENSUS = Model(0.0, 0.41, 1.19, -0.60, 0.0, spread=0.13, few_hidden=0.1, unseen=0.12, without=(0.0, 1.0, 0.15))
-"""Neighbor consensus; fitted to the tasks of `benchmarks/own_tasks.py` (`python -m benchmarks.own_fit`)."""
+CONSENSUS = Model(-0.02, 0.44, 1.11, -0.52, 0.0, spread=0.125, few_hidden=0.08, unseen=0.12, without=(0.0, 1.0, 0.153))
+"""Neighbor consensus; fitted by least squares to the tasks of `benchmarks/own_tasks.py`, number of classes given. Left
+out one data set at a time, the mean error is 9 points, and 91 % of the accuracies are inside the interval."""
 MOST = 0.99
 """Nobody is promised more than this."""
 WIDE = 0.4
