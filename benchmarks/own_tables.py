@@ -8,6 +8,8 @@ from benchmarks.own_records import Record, Records, accuracy, is_unbalanced, of_
 from benchmarks.own_tasks import TASKS
 
 NOTHING = "*Not measured yet.*"
+IN_THE_SUMMARY = ("EVoC", "UMAP with labels + k-means")
+"""Peers that have no column of their own: their means are in the summary."""
 LEAST_ROWS = 24
 """Rows of a novel class, on average, from which splits of known classes are shown apart."""
 
@@ -17,12 +19,13 @@ def given(records: Records) -> str:
     complete = {task: kinds for task, kinds in records.items() if {"peers", "given"} <= set(kinds)}
     if not complete:
         return NOTHING
-    names = list(of_peers(next(iter(complete.values()))))
+    names = [name for name in of_peers(next(iter(complete.values()))) if name not in IN_THE_SUMMARY]
     rows, means = [], list[tuple[str, list[float]]]()
     for task, kinds in _ordered(complete):
         peers = of_peers(kinds)
         ours = accuracy(kinds["given"])
-        scores = [f"{ours:.1f} ± {_spread(kinds['given'], 'acc'):.1f}"]
+        spread = f" ± {_spread(kinds['given'], 'acc'):.1f}" if len(kinds["given"]) > 1 else ""
+        scores = [f"{ours:.1f}{spread}"]
         scores += [_bold(peers[name], max(peers.values())) for name in names]
         first = kinds["given"][0]
         rows.append([first["task"], _classes(first), scores[0], _forecast(kinds["given"]), *scores[1:]])
@@ -176,7 +179,7 @@ def _ordered(records: Records) -> list[tuple[str, dict[str, list[Record]]]]:
 
 
 def _classes(record: Record) -> str:
-    return f"{record['classes']['known']} + {record['classes']['novel']}"
+    return f"{record['classes']['known']}+{record['classes']['novel']}"
 
 
 def _spread(records: Sequence[Record], key: str) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from sklearn.utils.extmath import randomized_svd
 
 from unveil.clustering.taught import taught
 from unveil.numerics import Labels, Matrix, unit_rows
@@ -61,8 +62,5 @@ def components(x: Matrix) -> Matrix:
     x = (x - x.mean(axis=0)).astype(np.float32)
     if x.shape[1] <= COMPONENTS:
         return x
-    if len(x) < x.shape[1]:
-        vectors, values, _ = np.linalg.svd(x, full_matrices=False)
-        return np.ascontiguousarray((vectors * values)[:, :COMPONENTS], dtype=np.float32)
-    axes = np.linalg.eigh((x.T @ x).astype(np.float64))[1][:, ::-1][:, :COMPONENTS]
-    return np.ascontiguousarray(x @ axes.astype(np.float32))
+    vectors, values, _ = randomized_svd(x, COMPONENTS, n_iter=2, random_state=0)
+    return np.ascontiguousarray(vectors * values, dtype=np.float32)
