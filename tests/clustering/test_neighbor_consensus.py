@@ -18,6 +18,7 @@ from unveil.clustering.neighbor_consensus import (
     evidence_weights,
     find_clusters,
     hidden_classes,
+    rehearse_known_classes,
 )
 from unveil.clustering.partitions import (
     adjusted_rand_matrix,
@@ -88,6 +89,14 @@ def test_without_known_classes_nothing_is_rehearsed() -> None:
     found = find_clusters(x, np.full(len(y), -1), 4, USUAL, seed=0, rehearsals=3)
     assert found.evidence.rehearsals == ()
     assert clustering_accuracy(y, found.labels) > 0.95
+
+
+def test_known_classes_are_rehearsed_without_any_new_rows() -> None:
+    x, y = blobs(5, 40)
+    evidence = rehearse_known_classes(x, y, 3, USUAL, seed=0, rehearsals=2)
+    assert [one.hidden for one in evidence.rehearsals] == [2, 2]
+    assert all(len(one.certainty) == len(one.correct) == 80 for one in evidence.rehearsals)
+    assert min(one.accuracy for one in evidence.rehearsals) > 0.9
 
 
 def test_classes_of_unequal_size_are_found_whole() -> None:

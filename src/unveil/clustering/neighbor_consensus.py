@@ -134,23 +134,46 @@ def find_clusters(
         return Found(alone, np.ones(new, dtype=np.float32), Evidence(clusters=clusters))
     base = scaled(x, config.scalings)
     members = Members.of(base, labels, clusters, config, seed)
-    rehearsed = [
-        _hidden(base, labels, hidden, config, rng.number(seed, "rehearsal", number))
-        for number, hidden in enumerate(hidden_classes(labels, clusters, rehearsals, seed))
-    ]
+    rehearsed = _all_hidden(base, labels, clusters, config, seed, rehearsals)
     partition, certainty, weights = members.combined(rehearsed, clusters, seed)
-    done = []
-    for number, one in enumerate(rehearsed):  # weighed without its own accuracies, which nobody would know
-        others = [other for other in rehearsed if other is not one]
-        done.append(one.result(others, rng.number(seed, "rehearsal", number)))
     evidence = Evidence(
         clusters=clusters,
         names=members.names,
         weights=tuple(map(float, weights)),
         agreement=float(certainty.mean()),
-        rehearsals=tuple(done),
+        rehearsals=_results(rehearsed, seed),
     )
     return Found(partition, certainty, evidence)
+
+
+def rehearse_known_classes(
+    x: Matrix, labels: Labels, clusters: int, config: NeighborConsensusSettings, seed: int, rehearsals: int
+) -> Evidence:
+    """What rehearsals alone say, where nothing has to be clustered yet."""
+    rehearsed = _all_hidden(scaled(x, config.scalings), labels, clusters, config, seed, rehearsals)
+    return Evidence(clusters=clusters, rehearsals=_results(rehearsed, seed))
+
+
+def _all_hidden(
+    base: dict[Scaling, Matrix],
+    labels: Labels,
+    clusters: int,
+    config: NeighborConsensusSettings,
+    seed: int,
+    rehearsals: int,
+) -> "list[_Hidden]":
+    return [
+        _hidden(base, labels, hidden, config, rng.number(seed, "rehearsal", number))
+        for number, hidden in enumerate(hidden_classes(labels, clusters, rehearsals, seed))
+    ]
+
+
+def _results(rehearsed: "Sequence[_Hidden]", seed: int) -> tuple[Rehearsal, ...]:
+    """Each is weighed without its own accuracies, which nobody would know."""
+    return tuple(
+        one.result([other for other in rehearsed if other is not one], rng.number(seed, "rehearsal", number))
+        for number, one in enumerate(rehearsed)
+    )
 
 
 @dataclass(frozen=True)

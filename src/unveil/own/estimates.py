@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from unveil.clustering.neighbor_consensus import NeighborConsensusSettings, rehearse_known_classes
 from unveil.counting.estimate import Estimate
 from unveil.data.known_new import read_task
 from unveil.data.task import Task
@@ -15,7 +16,7 @@ from unveil.discovery.discover import few_threads
 from unveil.discovery.fit import clean_vectors
 from unveil.discovery.forecast import Forecast
 from unveil.discovery.recognition import estimate_novel, recognized_rows
-from unveil.discovery.rehearsal import LEAST_CLASSES, rehearse
+from unveil.discovery.rehearsal import LEAST_CLASSES, of_evidence, rehearse
 from unveil.discovery.scaled import scale
 from unveil.encoders.encode import encode
 from unveil.encoders.preparation import Preparation
@@ -51,8 +52,19 @@ def rehearse_known(
         raise UnveilError(f"there are {classes} known classes: a rehearsal needs {LEAST_CLASSES} or more")
     with few_threads(encoded, settings):
         scaled = scale(encoded, settings, Preparation(), Console(quiet=True))
+        smaller = replace(scaled.task, n_novel=n_novel or classes)
+        if isinstance(settings.method, NeighborConsensusSettings) and scaled.unscaled is not None:
+            evidence = rehearse_known_classes(
+                scaled.unscaled,
+                smaller.labels,
+                n_novel or classes,
+                settings.method,
+                settings.seed,
+                settings.rehearsals,
+            )
+            return of_evidence(candidates(settings)[-1], evidence, smaller)
         return rehearse(
-            replace(scaled.task, n_novel=n_novel or classes),
+            smaller,
             settings,
             candidates(settings),
             storage=None,
