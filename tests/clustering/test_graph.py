@@ -6,7 +6,7 @@ from blobs import blobs
 from sklearn.neighbors import NearestNeighbors
 
 from unveil.clustering import graph as graphs
-from unveil.clustering.graph import NeighborGraph, cut_share, edge_weights, neighbor_graph
+from unveil.clustering.graph import NeighborGraph, edge_weights, neighbor_graph
 
 
 def test_neighbors_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,16 +38,3 @@ def test_weights_of_a_row_sum_to_the_logarithm_of_its_neighbors() -> None:
 def test_equal_rows_do_no_harm() -> None:
     weights = edge_weights(neighbor_graph(np.zeros((20, 4), dtype=np.float32), 5))
     assert np.isfinite(weights.toarray()).all()
-
-
-def test_the_cut_is_the_share_of_edges_between_clusters() -> None:
-    x = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]], dtype=np.float32)
-    weights = edge_weights(neighbor_graph(x, 2))
-    labels = np.array([0, 0, 0, 1, 1, 1])
-    assert cut_share(weights, labels) == 0
-    assert cut_share(weights, np.zeros(6, dtype=np.int64)) == 0
-    assert cut_share(weights, np.arange(6)) == 1
-    moved = np.array([0, 0, 1, 1, 1, 1])  # one row on the wrong side
-    assert cut_share(weights, moved) == pytest.approx(2 * weights[2].sum() / weights.sum())
-    weights.data[0] = 0  # so far away that an edge weighs nothing
-    assert 0 < cut_share(weights, moved) < 1

@@ -69,10 +69,3 @@ def edge_weights(graph: NeighborGraph, steps: int = 40) -> sp.csr_matrix:
     directed = sp.csr_matrix((weights.ravel(), (rows, graph.neighbors.ravel())), shape=(n, n))
     transposed = directed.T.tocsr()
     return (directed + transposed - directed.multiply(transposed)).tocsr()
-
-
-def cut_share(weights: sp.csr_matrix, labels: NDArray[np.int64]) -> float:
-    """The share of the weight of all edges that lie between clusters."""
-    edges = weights.tocoo()
-    between = edges.data[labels[edges.row] != labels[edges.col]].sum()
-    return float(between / max(edges.data.sum(), 1e-12))
