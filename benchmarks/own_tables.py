@@ -24,7 +24,7 @@ def given(records: Records) -> str:
     for task, kinds in _ordered(complete):
         peers = of_peers(kinds)
         ours = accuracy(kinds["given"])
-        spread = f" ± {_spread(kinds['given'], 'acc'):.1f}" if len(kinds["given"]) > 1 else ""
+        spread = f" ± {_spread(kinds['given'], 'acc'):.1f}" if len(kinds["given"]) > 2 else ""
         scores = [f"{ours:.1f}{spread}"]
         scores += [_bold(peers[name], max(peers.values())) for name in names]
         first = kinds["given"][0]

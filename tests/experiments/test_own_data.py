@@ -111,7 +111,7 @@ def records(folder: Path) -> own_records.Records:
 def test_tables_of_every_task(tmp_path: Path) -> None:
     read = records(tmp_path)
     given = own_tables.given(read)
-    assert "| digits | 5+5 | 90.5 ± 0.5 | 85 (80–90) | **80.0** |" in given
+    assert "| digits | 5+5 | 90.5 | 85 (80–90) | **80.0** |" in given
     assert given.index("| letter |") < given.index("| digits |")  # the worst first
     assert "| mean, balanced |  | 75.5 |  | 75.0 |" in given
     assert "| digits | 5 | 5–6 | 4 | 90.5 | 85 (80–90) | 80.0 | 80.0 |" in own_tables.auto(read)
