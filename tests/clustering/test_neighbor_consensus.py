@@ -150,6 +150,7 @@ def test_no_two_rehearsals_hide_the_same_classes() -> None:
     assert len({tuple(one) for one in hidden}) == len(hidden) == 6  # all pairs of four classes
     assert len(hidden_classes(labels[labels < 3], 5, 9, 0)) == 3
     assert hidden_classes(labels[labels < 2], 5, 3, 0) == []
+    assert hidden_classes(np.arange(125), 5, 3, 0) == []  # an item alone is no class to be found
     assert {len(one) for one in hidden_classes(np.repeat(np.arange(20), 5), 4, 3, 0)} == {4}
 
 

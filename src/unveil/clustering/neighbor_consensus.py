@@ -3,9 +3,8 @@
     unveil discover KNOWN NEW        (the default for vectors)
 
 Which scaling of the columns, which use of the known classes and which way to cluster suits the data, nobody knows
-beforehand, and each of them fails somewhere. So clusters are looked for in all of them: six spaces (`spaces.py`): in
-each of them by k-means on the vectors, by k-means on an embedding of the neighbor graph, and by average linkage on one
-of fewer dimensions, whose clusters may be of any size.
+beforehand, and each of them fails somewhere. So clusters are looked for in all of them: in each of six spaces
+(`spaces.py`) by k-means on the vectors, and by k-means and average linkage on embeddings of the neighbor graph.
 
 The partitions are weighed by two kinds of evidence: how much each agrees with the others, and how well its kind finds
 known classes that are hidden (a rehearsal). The rows that fall together most often are a class.
@@ -32,13 +31,12 @@ from unveil.metrics import clustering_accuracy, in_matched_class
 from unveil.numerics import Labels, Matrix
 from unveil.settings import MethodSettings, expect
 
-LEAST_CLASSES, LEAST_ROWS = 3, 30
-"""Known classes and labeled rows without which nothing is rehearsed."""
+LEAST_CLASSES, LEAST_EACH, LEAST_ROWS = 3, 4, 30
+"""Known classes with so many rows each, and labeled rows in all, without which nothing is rehearsed."""
 MOST_HIDDEN = 0.5
 """Largest share of the known classes that a rehearsal hides."""
-REHEARSED_ROWS = 600
-"""Most rows of hidden classes, and of others, in a rehearsal, but at least so many of each class: """
-PER_CLASS = 12
+REHEARSED_ROWS, PER_CLASS = 600, 12
+"""Most rows of hidden classes, and of others, in a rehearsal; with many classes so many of each."""
 AVERAGE = "average linkage"
 """The kind of partition whose clusters may be of any size. k-means splits large classes and joins small ones."""
 SHARPNESS = 0.5
@@ -261,7 +259,8 @@ def _in_one_space(
 
 def hidden_classes(labels: Labels, clusters: int, rehearsals: int, seed: int) -> list[Labels]:
     """The known classes that each rehearsal hides; no two rehearsals hide the same ones."""
-    classes = np.unique(labels[labels >= 0])
+    classes, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    classes = classes[sizes >= LEAST_EACH]  # every item alone is no test
     if len(classes) < LEAST_CLASSES or (labels >= 0).sum() < LEAST_ROWS:
         return []
     count = max(2, min(clusters, round(MOST_HIDDEN * len(classes))))
