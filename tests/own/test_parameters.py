@@ -20,6 +20,7 @@ VALUES: dict[str, Any] = {
     "n_novel": 4,
     "method": "kmeans",
     "scaling": "none",
+    "quick": True,
     "known_in_unlabeled": True,
     "rehearsals": 0,
     "steps": 7,
