@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from sklearn.datasets import load_digits
 
 from unveil import files, hardware
 from unveil.data import catalog
@@ -66,7 +67,9 @@ def folder(path: Path, size: int) -> Made:
 
 def pixels(name: str) -> Made:
     train = catalog.load(name).train
-    rows = np.random.default_rng(0).permutation(len(train.labels))[:PIXEL_ROWS]
+    rows = np.arange(len(train.labels))
+    if len(rows) > PIXEL_ROWS:
+        rows = np.random.default_rng(0).permutation(len(rows))[:PIXEL_ROWS]
     return train.items.array[rows].reshape(len(rows), -1).astype(np.float32), train.labels[rows]
 
 
@@ -144,7 +147,7 @@ def makers(data: Path) -> dict[str, Callable[[], Made]]:
         "imagenet20": lambda: folder(data / "imagenet20" / "train", 224),
         "textures10": lambda: folder(data / "textures10", 192),
         "clinc": lambda: sentences(data / "clinc150.tsv.gz", 50),
-        "digits": lambda: pixels("digits"),
+        "digits": lambda: load_digits(return_X_y=True),
         "mnist": lambda: pixels("mnist"),
         "fashion-mnist": lambda: pixels("fashion-mnist"),
         "omniglot-korean": lambda: pixels("omniglot:Korean"),
